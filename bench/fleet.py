@@ -100,9 +100,9 @@ async def through_sessions(fleet: Fleet, folder: Path) -> tuple[Cost, list[int]]
     paths = find_paths({"TILLERMAN_HOME": str(home)})
     database = Database.open(paths.store)
     sessions = Sessions(paths, database)
-    terms = RunSettings(approve="none", environment={"PATH": os.defpath, "HOME": str(home)})
+    run_settings = RunSettings(approve="none", environment={"PATH": os.defpath, "HOME": str(home)})
     spec = session_spec(cwd=project)
-    running = [await sessions.start(agent, spec, terms) for _ in range(fleet.agents)]
+    running = [await sessions.start(agent, spec, run_settings) for _ in range(fleet.agents)]
     for session in running:
         await session.prompt("go")
         await _until_settled(session)

@@ -110,14 +110,14 @@ async def run_session(path: Path, folder: Path, show: Callable[[Any], None]) -> 
     database = Database.open(folder / "store.db")
     sessions = Sessions(find_paths({"TILLERMAN_HOME": str(folder)}), database)
     environment = {"PATH": os.defpath, "HOME": str(folder)}
-    terms = RunSettings(
+    run_settings = RunSettings(
         approve="none",
         environment=environment,
         secrets=[("ANTHROPIC_API_KEY", "sk-ant-not-a-real-key-0123")],
         turn_cap=1 << 40,
     )
     begin = time.perf_counter()
-    session = await sessions.start(agent, session_spec(cwd=folder), terms)
+    session = await sessions.start(agent, session_spec(cwd=folder), run_settings)
     count = 0
     await session.prompt("go")
     async for page in session.pages_until_idle():

@@ -30,10 +30,10 @@ async def measure() -> tuple[float, float]:
         sessions = Sessions(find_paths({"TILLERMAN_HOME": str(folder)}), database)
         async with ModelDouble([reply(Say("One.")), reply(Say("Two."))]) as double:
             spec = session_spec(cwd=folder, options={"binary": claude_program()})
-            terms = RunSettings(environment=claude_environment(folder, double.base_url))
+            run_settings = RunSettings(environment=claude_environment(folder, double.base_url))
             for _ in range(ROUNDS):
                 begin = time.perf_counter()
-                session = await sessions.start(load("claude"), spec, terms)
+                session = await sessions.start(load("claude"), spec, run_settings)
                 await session.ask("first")
                 first.append(time.perf_counter() - begin)
                 begin = time.perf_counter()

@@ -44,7 +44,7 @@ SERVERS = {
 def test_what_is_handed_to_mcp_servers_is_secret(tmp_path: Path) -> None:
     made = launch_plan(Config(), "claude", cwd=tmp_path, servers=SERVERS)
     plain = launch_plan(Config(), "claude", cwd=tmp_path)
-    assert set(made.terms.secrets) - set(plain.terms.secrets) == {
+    assert set(made.run_settings.secrets) - set(plain.run_settings.secrets) == {
         ("api-key", "k3y-in-an-argument"),
         ("ISSUES_TOKEN", "/t0ken-like-a-path"),
         ("ISSUES_TEAM", "team-8812-xyz"),
@@ -89,7 +89,10 @@ def test_a_limit_that_nothing_could_hold_is_refused(
 ) -> None:
     with pytest.raises(Unsupported, match=f"cursor-acp does not support {what}"):
         launch_plan(Config(), "cursor-acp", cwd=tmp_path, **wish)
-    assert launch_plan(Config(), "cursor-acp", cwd=tmp_path, max_turns=3).terms.limits.turns == 3
+    assert (
+        launch_plan(Config(), "cursor-acp", cwd=tmp_path, max_turns=3).run_settings.limits.turns
+        == 3
+    )
     launch_plan(Config(), "qwen", cwd=tmp_path, **wish)
 
 
@@ -108,7 +111,7 @@ def test_a_limit_on_cost_is_refused_where_nobody_tells_the_cost_and_no_price_is_
     insisted = launch_plan(
         config, agent, cwd=tmp_path, model="house-1", max_cost=1.0, accept_unpriced=True
     )
-    assert insisted.terms.limits.accept_unpriced
+    assert insisted.run_settings.limits.accept_unpriced
     priced = Config(models={"house-1": {agent: "house", "price": [1, 2]}})
     launch_plan(priced, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
 
@@ -124,7 +127,7 @@ def test_every_agent_takes_an_output_schema_by_itself_or_in_words(
 ) -> None:
     schema = {"type": "object"}
     made = launch_plan(Config(), agent, cwd=tmp_path, output_schema=schema)
-    assert made.terms.answer == AnswerFormat(schema)
+    assert made.run_settings.answer == AnswerFormat(schema)
     native = "schema" in made.agent.info.can
     assert made.spec.output_schema == (schema if native else None)
 
@@ -133,10 +136,10 @@ def test_a_repair_is_wanted_by_the_config_or_by_the_option(tmp_path: Path) -> No
     wished: dict[str, Any] = {"cwd": tmp_path, "output_schema": {"type": "object"}}
     config = Config(output=OutputConfig(repair=True))
     answers = [
-        launch_plan(Config(), "mock", **wished).terms.answer,
-        launch_plan(config, "mock", **wished).terms.answer,
-        launch_plan(config, "mock", **wished, repair_output=False).terms.answer,
-        launch_plan(Config(), "mock", **wished, repair_output=True).terms.answer,
+        launch_plan(Config(), "mock", **wished).run_settings.answer,
+        launch_plan(config, "mock", **wished).run_settings.answer,
+        launch_plan(config, "mock", **wished, repair_output=False).run_settings.answer,
+        launch_plan(Config(), "mock", **wished, repair_output=True).run_settings.answer,
     ]
     assert [answer and answer.repair for answer in answers] == [False, True, False, True]
 
@@ -151,13 +154,13 @@ def test_an_acp_agent_of_the_users_says_which_credentials_it_does_not_get(
 ) -> None:
     monkeypatch.setattr("os.environ", {"PATH": "/bin", "ACME_API_KEY": "k", "ACME_TOKEN": "t"})
     named = launch_plan(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_TOKEN"])
-    assert [notice.text for notice in named.terms.notices] == [
+    assert [notice.text for notice in named.run_settings.notices] == [
         "acp:acme --acp does not receive ACME_API_KEY: pass a variable with --env NAME"
     ]
     both = launch_plan(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_*"])
-    assert both.terms.notices == ()
+    assert both.run_settings.notices == ()
     declared = Config(agents={"acme": {"acp": "acme --acp", "variables": ["ACME_TOKEN"]}})
-    assert launch_plan(declared, "acme", cwd=tmp_path).terms.notices == ()
+    assert launch_plan(declared, "acme", cwd=tmp_path).run_settings.notices == ()
 
 
 EFFORTS = {"claude": "xhigh", "codex": "minimal", "codex-exec": "ultra"}

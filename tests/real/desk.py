@@ -39,7 +39,7 @@ PATIENCE = 45.0  # seconds; opencode and qwen take most of it on a busy machine
 KEY = "sk-fake-0123456789abcdef"
 
 E = TypeVar("E")
-_TERMS = set(RunSettings.__struct_fields__)
+_RUN_SETTINGS = set(RunSettings.__struct_fields__)
 
 
 class Player(Protocol):
@@ -79,15 +79,15 @@ class Desk:
         self.sessions = Sessions(self.paths, self._database, serve_tools)
 
     async def start(self, **wishes: Any) -> Session:
-        spec, terms = self._split(wishes)
-        return await self.sessions.start(load(self.player.agent), spec, terms)
+        spec, run_settings = self._split(wishes)
+        return await self.sessions.start(load(self.player.agent), spec, run_settings)
 
     async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
-        spec, terms = self._split(wishes)
+        spec, run_settings = self._split(wishes)
         row = self.sessions.catalog.get(session)
         if fork:
             row = await self.sessions.fork(row)
-        return await self.sessions.resume(row, load(self.player.agent), spec, terms)
+        return await self.sessions.resume(row, load(self.player.agent), spec, run_settings)
 
     def log(self, session: Session) -> list[Entry]:
         return list(read_all(self.sessions.log, session.id))
@@ -109,15 +109,15 @@ class Desk:
 
     def _split(self, wishes: dict[str, Any]) -> tuple[SessionSpec, RunSettings]:
         key = self.player.key
-        terms: dict[str, Any] = {"approve": "auto", "secrets": [(key, KEY)]}
-        terms |= {name: value for name, value in wishes.items() if name in _TERMS}
-        more = {key: KEY} | terms.get("environment", {})
-        terms["environment"] = self.player.environment(self.double.base_url, **more)
+        run_settings: dict[str, Any] = {"approve": "auto", "secrets": [(key, KEY)]}
+        run_settings |= {name: value for name, value in wishes.items() if name in _RUN_SETTINGS}
+        more = {key: KEY} | run_settings.get("environment", {})
+        run_settings["environment"] = self.player.environment(self.double.base_url, **more)
         spec: dict[str, Any] = {"cwd": self.project, "model": self.player.model}
         spec["accept_advisory"] = True  # of those that hold nothing, too
-        spec |= {name: value for name, value in wishes.items() if name not in _TERMS}
+        spec |= {name: value for name, value in wishes.items() if name not in _RUN_SETTINGS}
         spec["options"] = {"binary": str(self.player.program)} | spec.get("options", {})
-        return session_spec(**spec), RunSettings(**terms)
+        return session_spec(**spec), RunSettings(**run_settings)
 
 
 def check_log(log: list[Entry]) -> None:

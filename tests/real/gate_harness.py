@@ -47,13 +47,13 @@ async def main(order: Order) -> None:
     spec = session_spec(
         cwd=Path(order.cwd), model=order.model, options=order.options, servers={"gate": server}
     )
-    terms = RunSettings(
+    run_settings = RunSettings(
         approve=order.approve,
         environment=order.environment,
         limits=TurnLimits(request=order.request),
         rules=EVERYTHING if order.approve == "ask" else (),
     )
-    session = await sessions.start(load(order.agent), spec, terms)
+    session = await sessions.start(load(order.agent), spec, run_settings)
     try:
         while line := await asyncio.to_thread(sys.stdin.readline):
             await _turn(session, msgspec.json.decode(line))

@@ -29,8 +29,8 @@ stage = STAGES["codex"]
 
 
 async def start(desk: Desk, **wishes: object) -> Session:
-    spec, terms = desk._split(wishes)
-    return await desk.sessions.start(load("codex-exec"), spec, terms)
+    spec, run_settings = desk._split(wishes)
+    return await desk.sessions.start(load("codex-exec"), spec, run_settings)
 
 
 async def test_turns_are_processes_of_one_conversation(any_desk: Desk) -> None:

@@ -41,16 +41,16 @@ def relay(desk: Desk) -> FallbackPolicy:
     """`desk` is that of the agent which stands by."""
 
     async def call(name: str) -> LaunchPlan:
-        spec, terms = desk._split({})
-        return LaunchPlan(load(name), spec, terms)
+        spec, run_settings = desk._split({})
+        return LaunchPlan(load(name), spec, run_settings)
 
     return FallbackPolicy(FallbackRules(), [desk.player.agent], call)
 
 
 async def start(first: Desk, second: Desk) -> Session:
-    spec, terms = first._split({})
+    spec, run_settings = first._split({})
     agent = load(first.player.agent)
-    return await first.sessions.start(agent, spec, terms, relay=relay(second))
+    return await first.sessions.start(agent, spec, run_settings, relay=relay(second))
 
 
 async def run(session: Session, text: str) -> list[Entry]:

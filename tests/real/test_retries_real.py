@@ -34,10 +34,10 @@ LONG = 45.0  # seconds that the rate limit lasts
 
 
 async def _start(actor: Actor, desk: Desk, relay: FallbackPolicy | None = None) -> Session:
-    spec, terms = desk._split(
+    spec, run_settings = desk._split(
         {"options": actor.stage.options, "environment": OWN_RETRIES.get(actor.agent, {})}
     )
-    return await desk.sessions.start(load(actor.agent), spec, terms, relay=relay)
+    return await desk.sessions.start(load(actor.agent), spec, run_settings, relay=relay)
 
 
 def _mock_stands_by(desk: Desk) -> FallbackPolicy:

@@ -47,7 +47,8 @@ def relay(
     desk: Desk, *others: tuple[StdioAgent, str], rules: FallbackRules | None = None
 ) -> FallbackPolicy:
     orders = {
-        agent.info.name: LaunchPlan(agent, desk.spec(path), desk.terms()) for agent, path in others
+        agent.info.name: LaunchPlan(agent, desk.spec(path), desk.run_settings())
+        for agent, path in others
     }
 
     async def call(name: str) -> LaunchPlan:
@@ -56,8 +57,10 @@ def relay(
     return FallbackPolicy(rules or FallbackRules(), list(orders), call)
 
 
-async def start(desk: Desk, path: str, relay: FallbackPolicy, **terms: Any) -> Session:
-    return await desk.sessions.start(desk.agent, desk.spec(path), desk.terms(**terms), relay=relay)
+async def start(desk: Desk, path: str, relay: FallbackPolicy, **run_settings: Any) -> Session:
+    return await desk.sessions.start(
+        desk.agent, desk.spec(path), desk.run_settings(**run_settings), relay=relay
+    )
 
 
 async def entries_of(session: Session, prompt: str = "do it") -> list[Entry]:

@@ -25,12 +25,16 @@ class Desk:
         self.sessions = Sessions(self.paths, self.database)
         self.agent = load("mock")
 
-    async def start(self, script: str | None = None, **terms: Any) -> Session:
-        return await self.sessions.start(self.agent, self.spec(script), self.terms(**terms))
+    async def start(self, script: str | None = None, **run_settings: Any) -> Session:
+        return await self.sessions.start(
+            self.agent, self.spec(script), self.run_settings(**run_settings)
+        )
 
-    async def resume(self, session: str, script: str | None = None, **terms: Any) -> Session:
+    async def resume(self, session: str, script: str | None = None, **run_settings: Any) -> Session:
         row = self.sessions.catalog.get(session)
-        return await self.sessions.resume(row, self.agent, self.spec(script), self.terms(**terms))
+        return await self.sessions.resume(
+            row, self.agent, self.spec(script), self.run_settings(**run_settings)
+        )
 
     def spec(self, script: str | None = None) -> SessionSpec:
         options = {"pace": "0", "state": str(self.folder / "mock")}
@@ -38,9 +42,9 @@ class Desk:
             options["script"] = script
         return session_spec(cwd=self.project, options=options)
 
-    def terms(self, **terms: Any) -> RunSettings:
+    def run_settings(self, **run_settings: Any) -> RunSettings:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
-        return RunSettings(**{"approve": "auto", "environment": environment} | terms)
+        return RunSettings(**{"approve": "auto", "environment": environment} | run_settings)
 
     async def close(self) -> None:
         await self.sessions.close()

@@ -18,8 +18,8 @@ HIDDEN = "\u200b" * 24 + "#aaaaaaaaaa; touch mark\nnpm install"
 CI = Rule("ci", "rewrite", commands=("npm install",), rewrite="npm ci")
 
 
-async def play(desk: Desk, *steps: dict[str, Any], **terms: Any) -> list[Any]:
-    session = await desk.start(limits=TurnLimits(request=0.3), **terms)
+async def play(desk: Desk, *steps: dict[str, Any], **run_settings: Any) -> list[Any]:
+    session = await desk.start(limits=TurnLimits(request=0.3), **run_settings)
     async with asyncio.timeout(30):
         return [entry.event async for entry in session.run(json.dumps(list(steps)))]
 
@@ -78,7 +78,7 @@ async def test_the_message_of_a_rule_that_asks_is_the_reason(desk: Desk) -> None
 async def test_a_session_writes_to_a_temporary_folder_of_its_own_that_goes_with_it(
     desk: Desk, tmp_path: Path
 ) -> None:
-    environment = {**desk.terms().environment, "TMPDIR": str(tmp_path)}
+    environment = {**desk.run_settings().environment, "TMPDIR": str(tmp_path)}
     session = await desk.start(approve="edits", environment=environment)
     steps = [{"run": "pwd > found; printf %s $TMPDIR > where"}]
     async with asyncio.timeout(30):
@@ -104,7 +104,7 @@ async def test_a_session_removes_the_folders_that_killed_ones_left(
     left = tmp_path / "tillerman-0123456789-01234567"
     (left / "deep").mkdir(parents=True)
     left.chmod(0o700)
-    environment = {**desk.terms().environment, "TMPDIR": str(tmp_path)}
+    environment = {**desk.run_settings().environment, "TMPDIR": str(tmp_path)}
     session = await desk.start(approve="edits", environment=environment)
     async with asyncio.timeout(30):
         await session.close()

@@ -91,7 +91,7 @@ async def test_an_option_of_the_kind_deny_does_not_end_the_planning(desk: Desk) 
         {"id": "keep", "label": "Keep planning", "kind": "deny"},
     ]
     spec = replace(desk.spec(), mode="plan")
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="edits"))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve="edits"))
     steps = [
         ask("p1", "", tool="ExitPlanMode", options=options),
         {"sleep": 0.3},
@@ -136,7 +136,7 @@ async def test_an_agents_own_word_about_an_answer_breaks_nothing(desk: Desk) -> 
 
 async def test_a_command_line_that_is_too_long_says_so(desk: Desk) -> None:
     spec = replace(desk.spec(), system="x" * 400_000)
-    session = await desk.sessions.start(desk.agent, spec, desk.terms())
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings())
     with pytest.raises(AgentError, match="cannot be started"):
         await session.prompt("hello")
 

@@ -32,8 +32,10 @@ async def play(
     desk: Desk, *turns: list[dict[str, Any]], format: AnswerFormat, agent: Any = None
 ) -> tuple[list[Entry], Any]:
     spec = desk.spec(script(desk, "a", *turns))
-    terms = desk.terms(answer=format)
-    session = await desk.sessions.start(agent or desk.agent, spec, terms, relay=FallbackPolicy())
+    run_settings = desk.run_settings(answer=format)
+    session = await desk.sessions.start(
+        agent or desk.agent, spec, run_settings, relay=FallbackPolicy()
+    )
     return await entries_of(session), session.result()
 
 
@@ -120,7 +122,7 @@ async def test_the_next_agent_is_asked_in_words_as_well(desk: Desk) -> None:
     spec = desk.spec(script(desk, "a", [quota]))
     others = relay(desk, (Second(), script(desk, "b", [{"say": "{prompt}"}])))
     session = await desk.sessions.start(
-        TAKES_SCHEMAS, spec, desk.terms(answer=AnswerFormat(BIRD)), relay=others
+        TAKES_SCHEMAS, spec, desk.run_settings(answer=AnswerFormat(BIRD)), relay=others
     )
     entries = await entries_of(session)
     assert request_for(BIRD) in said(entries)

@@ -60,9 +60,11 @@ def scripted(desk: Desk, *turns: Steps) -> str:
     return str(script)
 
 
-async def play(desk: Desk, *steps: dict[str, Any], **terms: Any) -> tuple[Session, list[Entry]]:
+async def play(
+    desk: Desk, *steps: dict[str, Any], **run_settings: Any
+) -> tuple[Session, list[Entry]]:
     """The turn is a file: the words that the user types are another place."""
-    session = await desk.start(scripted(desk, list(steps)), secrets=SECRETS, **terms)
+    session = await desk.start(scripted(desk, list(steps)), secrets=SECRETS, **run_settings)
     entries = [entry async for entry in session.run("go")]
     await session.close()
     return session, [*entries, *desk.sessions.log.since(session.id, entries[-1].seq)]
@@ -296,9 +298,9 @@ async def test_what_the_user_types_and_attaches_is_kept_without_the_secret(desk:
         ],
         [{"say": "{prompt}"}],
     )
-    terms = desk.terms(secrets=SECRETS, approve="ask")
+    run_settings = desk.run_settings(secrets=SECRETS, approve="ask")
     spec = desk.spec(script)
-    session = await desk.sessions.start(desk.agent, spec, terms, title=f"use {SECRET}")
+    session = await desk.sessions.start(desk.agent, spec, run_settings, title=f"use {SECRET}")
     files = [File(f"{SECRET}.env", "text/plain", f"TOKEN={SECRET}\n".encode())]
     await session.prompt(f"my key is {SECRET}", files=files)
     second = desk.sessions.attach(desk.sessions.catalog.get(session.id))

@@ -43,7 +43,7 @@ TITLING = StdioAgent(replace(INFO, name="titling"), TitlingWire)
 
 async def test_a_session_is_called_after_the_words_of_its_user(desk: Desk) -> None:
     session = await desk.sessions.start(
-        TITLING, desk.spec(script(desk, "a", [CALLS_IT])), desk.terms()
+        TITLING, desk.spec(script(desk, "a", [CALLS_IT])), desk.run_settings()
     )
     await entries_of(session, "Mend the nest of the heron, please")
     assert desk.sessions.catalog.get(session.id).title == "Mend the nest of the heron, pl"
@@ -53,7 +53,7 @@ async def test_an_agent_that_takes_over_does_not_call_it_after_the_account(desk:
     work = [{"write": "one.txt", "text": "1\n"}, {"say": "Half."}, QUOTA]
     others = relay(desk, (TITLING, script(desk, "b", [CALLS_IT])))
     spec = desk.spec(script(desk, "a", work))
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(), relay=others)
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(), relay=others)
     await entries_of(session, "Mend the nest")
     row = desk.sessions.catalog.get(session.id)
     assert (row.agent, row.title) == ("titling", None)
@@ -61,7 +61,7 @@ async def test_an_agent_that_takes_over_does_not_call_it_after_the_account(desk:
 
 async def test_a_session_is_not_called_after_an_attached_file(desk: Desk) -> None:
     spec = desk.spec(script(desk, "a", [{"notice": "The heron of Ulm sleeps at noon"}]))
-    session = await desk.sessions.start(TITLING, spec, desk.terms())
+    session = await desk.sessions.start(TITLING, spec, desk.run_settings())
     notes = File("notes.txt", "text/plain", b"The heron of Ulm\nsleeps at noon.\n")
     async for _ in session.run("Mend the nest", files=[notes]):
         pass

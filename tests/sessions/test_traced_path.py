@@ -131,8 +131,8 @@ async def traces(desk: Desk, tmp_path: Path) -> Traces:
     PrintingWire.folder = tmp_path
     desk.agent = StdioAgent(AgentInfo("mock", "Mock"), PrintingWire)
     spec = SessionSpec(cwd=desk.project, approval=Approval(accept_advisory=True))
-    terms = desk.terms(secrets=[("KEY", "c0ffee-Kx81jQzT7vYwR5u")])
-    session = await desk.sessions.start(desk.agent, spec, terms)
+    run_settings = desk.run_settings(secrets=[("KEY", "c0ffee-Kx81jQzT7vYwR5u")])
+    session = await desk.sessions.start(desk.agent, spec, run_settings)
     traces = Traces(Trace(PROMPTED), Trace(READ), Trace(READ))
     traces.prompt.start()
     await session.prompt("go")

@@ -142,7 +142,7 @@ async def test_a_question_waits_for_its_answer(desk: Desk) -> None:
 
 async def test_in_plan_mode_a_write_is_denied_although_everything_is_allowed(desk: Desk) -> None:
     spec = replace(desk.spec("permission"), mode="plan")
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="auto"))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve="auto"))
     await session.ask("go")
     answered = (await first(session, RequestAnswered)).event
     assert isinstance(answered, RequestAnswered)
@@ -331,7 +331,7 @@ async def test_a_missing_binary_says_how_to_install_it_and_leaves_no_open_turn(
     from tillerman.core.errors import AgentNotInstalled
 
     spec = with_options(desk.spec(), options={"binary": "no-such-program"})
-    session = await desk.sessions.start(load("claude"), spec, desk.terms())
+    session = await desk.sessions.start(load("claude"), spec, desk.run_settings())
     with pytest.raises(AgentNotInstalled) as error:
         await session.prompt("hello")
     assert "npm install" in error.value.hint
@@ -348,7 +348,7 @@ class _Quitter(MockWire):
 
 async def test_an_agent_that_ends_before_it_is_prompted_fails_the_turn(desk: Desk) -> None:
     agent = StdioAgent(desk.agent.info, _Quitter)
-    session = await desk.sessions.start(agent, desk.spec(), desk.terms())
+    session = await desk.sessions.start(agent, desk.spec(), desk.run_settings())
     async with asyncio.timeout(10):
         results = [await session.ask("hello"), await session.ask("are you there?")]
     assert [result.status for result in results] == ["failed", "failed"]

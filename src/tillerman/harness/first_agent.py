@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 class AgentFallback:
     """Launch plans and fallback agents of a session.
 
-    `order` makes the launch plan for an agent name. `substitutes` replace a single agent only if it
+    `plan` makes the launch plan for an agent name. `substitutes` replace a single agent only if it
     is not installed or not signed in.
     """
 
     def __init__(
         self,
         names: Sequence[str],
-        order: Callable[[str], LaunchPlan],
+        plan: Callable[[str], LaunchPlan],
         availability: Callable[[], AgentAvailability],
         substitutes: Sequence[str] = (),
     ) -> None:
         self._names = names
         self._substitutes = substitutes
-        self._order = order
+        self._plan = plan
         self._availability = availability
 
     async def first(self, rules: FallbackRules) -> tuple[LaunchPlan, FallbackPolicy]:
         """Picks the first usable agent; for a single one only checks that its program exists."""
         if len(self._names) > 1:
             return await self._first_of(self._names, rules, FAILED)
-        made = self._order(self._names[0])
+        made = self._plan(self._names[0])
         try:
             refuse_missing(made)
         except AgentNotInstalled as error:
@@ -65,16 +65,18 @@ class AgentFallback:
                 errors.append(error)
                 continue
             notices = tuple(_passed_over(error, made) for error in errors)
-            terms = replace(made.terms, notices=(*notices, *made.terms.notices))
+            run_settings = replace(
+                made.run_settings, notices=(*notices, *made.run_settings.notices)
+            )
             others = FallbackPolicy(rules, names[place + 1 :], self._called, kinds)
-            return made._replace(terms=terms), others
+            return made._replace(run_settings=run_settings), others
         raise errors[0] if len(errors) == 1 else _nobody(errors)
 
     def standing_by(self, names: Sequence[str], rules: FallbackRules) -> FallbackPolicy:
         return FallbackPolicy(rules, names, self._called)
 
     async def _called(self, name: str) -> LaunchPlan:
-        made = self._order(name)
+        made = self._plan(name)
         await self._availability().check(name)
         refuse_open_gate(made.agent.info, made.spec)
         return made
@@ -84,7 +86,7 @@ def refuse_missing(made: LaunchPlan) -> None:
     """Raises `AgentNotInstalled`, which is clearer than any later error of a missing agent."""
     info = made.agent.info
     binary = made.spec.native.options.get("binary") or info.binary
-    path = made.terms.environment.get("PATH")
+    path = made.run_settings.environment.get("PATH")
     if binary and find_program(str(binary), path) is None:
         raise AgentNotInstalled(info.name, binary=str(binary), hint=info.install)
 

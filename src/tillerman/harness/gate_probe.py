@@ -86,12 +86,12 @@ async def _sung(agent: Agent, stage: CliSetup, program: str, version: str) -> li
                 servers=aviary.servers,
                 options={**stage.options, "binary": program},
             )
-            terms = RunSettings(tools=NOBODY, environment=environment, limits=_LIMITS)
+            run_settings = RunSettings(tools=NOBODY, environment=environment, limits=_LIMITS)
             paths = find_paths({"TILLERMAN_HOME": str(place / "tillerman")})
             database = Database.open(paths.store)
             sessions = Sessions(paths, database)
             try:
-                return await aviary.sing(await sessions.start(agent, spec, terms))
+                return await aviary.sing(await sessions.start(agent, spec, run_settings))
             finally:
                 await sessions.close()
                 database.close()

@@ -123,7 +123,7 @@ class Harness:
         who = select_agents(self.config, agent, wishes.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
-        if made.terms.bench:
+        if made.run_settings.bench:
             _need_sdk()
         return await self.sessions.start(
             *made, title=title, head=head, relay=relay, settings=_settings(who)
@@ -180,9 +180,9 @@ class Harness:
             said["tools"] = tuple(tools)  # the restriction holds even if the profile was removed
         others = who.names[who.names.index(row.agent) + 1 :]
         team = self._team(config, who, said)
-        made = self._order(config, row.agent, who, said, alone=True)
+        made = self._plan(config, row.agent, who, said, alone=True)
         if not given.get("model"):  # the model was reported by the agent itself, so no warning
-            made = made._replace(terms=replace(made.terms, notices=()))
+            made = made._replace(run_settings=replace(made.run_settings, notices=()))
         made = _with_notices(made, notices)
         relay = team.standing_by(others, _rules(config))
         refuse_missing(made)
@@ -233,7 +233,7 @@ class Harness:
 
     def _team(self, config: Config, who: AgentSelection, said: dict[str, Any]) -> AgentFallback:
         def make(name: str) -> LaunchPlan:
-            return self._order(config, name, who, said)
+            return self._plan(config, name, who, said)
 
         return AgentFallback(who.names, make, lambda: self._availability, who.substitutes)
 
@@ -281,7 +281,7 @@ class Harness:
     async def models(self, name: str) -> Sequence[Model]:
         return await self.management.models(name)
 
-    def _order(
+    def _plan(
         self,
         config: Config,
         agent: str,
@@ -365,5 +365,5 @@ def _roster_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[No
 
 
 def _with_notices(made: LaunchPlan, notices: Sequence[Notice]) -> LaunchPlan:
-    terms = replace(made.terms, notices=(*notices, *made.terms.notices))
-    return made._replace(terms=terms)
+    run_settings = replace(made.run_settings, notices=(*notices, *made.run_settings.notices))
+    return made._replace(run_settings=run_settings)

@@ -113,15 +113,15 @@ def launch_plan(
     refuse_unsupported(driver.info, spec)
     _refuse_vain_limits(driver, limits)
     _refuse_unpriced(driver, config, spec.model, limits)
-    terms = _terms(driver, config, spec, approve, env)
+    run_settings = _run_settings(driver, config, spec, approve, env)
     if agents.is_users_own(agent, config.agents):
-        warnings += _withheld(driver, terms.environment)
+        warnings += _withheld(driver, run_settings.environment)
     if config.workspace.tools if workspace_tools is None else workspace_tools:
         warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
         offered = "mcp" in driver.info.can
-        terms = replace(terms, bench=bench(config, env) if offered else None)
-    terms = replace(terms, limits=limits, tools=tuple(tools), answer=answer)
-    return LaunchPlan(driver, spec, replace(terms, notices=_notices(warnings)))
+        run_settings = replace(run_settings, bench=bench(config, env) if offered else None)
+    run_settings = replace(run_settings, limits=limits, tools=tuple(tools), answer=answer)
+    return LaunchPlan(driver, spec, replace(run_settings, notices=_notices(warnings)))
 
 
 def guest_order(
@@ -145,10 +145,10 @@ def guest_order(
         }
     )
     spec = session_spec(cwd=cwd.resolve(), approve=approve or config.approve)
-    terms = _terms(guest, config, spec, approve, env)
+    run_settings = _run_settings(guest, config, spec, approve, env)
     limits = TurnLimits(request=request_timeout or _patience(config, unattended=True))
     offered = replace(bench(config, env, isolation), survives=True)
-    return LaunchPlan(guest, spec, replace(terms, limits=limits, bench=offered))
+    return LaunchPlan(guest, spec, replace(run_settings, limits=limits, bench=offered))
 
 
 def bench(
@@ -294,7 +294,7 @@ def _notices(warnings: Sequence[str]) -> tuple[Notice, ...]:
     return tuple(Notice(level="warning", kind="settings", text=text) for text in warnings)
 
 
-def _terms(
+def _run_settings(
     agent: Agent,
     config: Config,
     spec: SessionSpec,

@@ -32,7 +32,7 @@ async def adopt(
     agent: str,
     native: NativeSession,
     history: Sequence[Event],
-    terms: RunSettings,
+    run_settings: RunSettings,
     spill_folder: Path,
 ) -> SessionRow:
     """Imports the session. Resuming it continues the native conversation; the history is for users.
@@ -42,7 +42,7 @@ async def adopt(
     """
     _refuse_twice(sessions, agent, native)
     secrets = Secrets()
-    for name, value in terms.secrets:
+    for name, value in run_settings.secrets:
         secrets.register(name, value)
     now = rfc3339(datetime.now(UTC))
     row = SessionRow(
@@ -51,9 +51,9 @@ async def adopt(
         cwd=native.cwd or str(Path.cwd()),
         created_at=now,
         title=secrets.redact_text(native.title) or None,
-        settings={"approve": terms.approve},
+        settings={"approve": run_settings.approve},
     )
-    events = list(_kept(history, secrets, terms, spill_folder / row.id, row.cwd))
+    events = list(_kept(history, secrets, run_settings, spill_folder / row.id, row.cwd))
     told = [AgentReady(native_id=native.native_id), *events]
     entries = [
         Entry(session=row.id, seq=seq, turn=0, at=now, event=event)
@@ -75,19 +75,19 @@ def _refuse_twice(sessions: Sessions, agent: str, native: NativeSession) -> None
 
 
 def _kept(
-    history: Sequence[Event], secrets: Secrets, terms: RunSettings, folder: Path, cwd: str
+    history: Sequence[Event], secrets: Secrets, run_settings: RunSettings, folder: Path, cwd: str
 ) -> Iterator[Event]:
-    budget = DiskBudget(terms.turn_cap)
+    budget = DiskBudget(run_settings.turn_cap)
     numbers = itertools.count(1)
 
     def spill() -> SpillFile:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{next(numbers):05}"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        return SpillFile(path.name, fd, terms.spill_cap, secrets, budget)
+        return SpillFile(path.name, fd, run_settings.spill_cap, secrets, budget)
 
     intake = EventSanitizer(
-        secrets, output_cap=terms.output_cap, budget=budget, spill=spill, cwd=cwd
+        secrets, output_cap=run_settings.output_cap, budget=budget, spill=spill, cwd=cwd
     )
     for event in history:
         for heard in intake.sanitize([DecodedLine(None, [event])]):

@@ -31,7 +31,7 @@ class Prestart:
         self.launched = launch_warden(records, self.session, level)
         self.scans: Mapping[str, State] = {}  # states of protected names before the program started
 
-    def spawn(self, agent: Agent, spec: SessionSpec, terms: RunSettings) -> None:
+    def spawn(self, agent: Agent, spec: SessionSpec, run_settings: RunSettings) -> None:
         """Spawns the agent's program. Does nothing if the program is unknown before the first
         prompt, or needs a file: the warden's folder is not safe before the warden holds it."""
         from tillerman.agents.stdio.agent import StdioAgent, found
@@ -39,22 +39,22 @@ class Prestart:
         from tillerman.supervision.exec_gate.settings import gate_settings
         from tillerman.workspace.protection.early_scan import early_scans
 
-        if terms.supervision != self._level:
+        if run_settings.supervision != self._level:
             self.drop()
-            self.launched = launch_warden(self._records, self.session, terms.supervision)
+            self.launched = launch_warden(self._records, self.session, run_settings.supervision)
         if not isinstance(agent, StdioAgent) or not (asked := agent.program(spec)):
             return
-        path = terms.environment.get("PATH")
+        path = run_settings.environment.get("PATH")
         program = found(agent.info, spec, asked, lambda name: find_program(name, path))
         argv = [word for word in program.argv if isinstance(word, str)]
         env = {name: word for name, word in program.env.items() if isinstance(word, str)}
         if (len(argv), len(env)) == (len(program.argv), len(program.env)):
-            scratch = open_scratch(terms.environment, self.session)
-            env = {**with_scratch(terms.environment, scratch), **env}
+            scratch = open_scratch(run_settings.environment, self.session)
+            env = {**with_scratch(run_settings.environment, scratch), **env}
             settings = gate_settings(
-                terms.enforcement.commands,
-                rules=terms.rules,
-                tightening=terms.tightening,
+                run_settings.enforcement.commands,
+                rules=run_settings.rules,
+                tightening=run_settings.tightening,
                 agent=agent.info.name,
                 workspace=spec.cwd,
                 path=path,
@@ -67,7 +67,7 @@ class Prestart:
                 env=env,
                 enforcement={
                     **({"exec": settings} if settings else {}),
-                    **early_mounts(spec.cwd, terms),
+                    **early_mounts(spec.cwd, run_settings),
                 },
             )
 

@@ -82,7 +82,7 @@ class LaunchPlan(NamedTuple):
 
     agent: Agent
     spec: SessionSpec
-    terms: RunSettings
+    run_settings: RunSettings
 
 
 class FallbackRules(Struct, frozen=True):
@@ -93,15 +93,15 @@ class FallbackRules(Struct, frozen=True):
     wait: float = 900.0  # seconds to wait for rate limits, per turn
 
 
-def known_secrets(terms: RunSettings) -> Secrets:
+def known_secrets(run_settings: RunSettings) -> Secrets:
     """Returns the registry of the secrets that the settings name."""
     from tillerman.supervision.secrets import Secrets
 
     secrets = Secrets()
-    register_secrets(secrets, terms)
+    register_secrets(secrets, run_settings)
     return secrets
 
 
-def register_secrets(secrets: Secrets, terms: RunSettings) -> None:
-    for name, value in terms.secrets:
+def register_secrets(secrets: Secrets, run_settings: RunSettings) -> None:
+    for name, value in run_settings.secrets:
         secrets.register(name, value)

@@ -68,7 +68,7 @@ class Sessions:
         self,
         agent: Agent,
         spec: SessionSpec,
-        terms: RunSettings,
+        run_settings: RunSettings,
         *,
         title: str | None = None,
         head: Prestart | None = None,
@@ -76,32 +76,34 @@ class Sessions:
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
         """Starts a session. `settings` are stored for a resume."""
-        _check(spec, terms)
+        _check(spec, run_settings)
         self.remembered_in(spec.cwd).kept()  # raises before anything is started
         row = SessionRow(
             id=head.session if head else new_session(),
             agent=agent.info.name,
             cwd=str(spec.cwd),
             created_at=rfc3339(datetime.now(UTC)),
-            title=title and known_secrets(terms).redact_text(title),
+            title=title and known_secrets(run_settings).redact_text(title),
             model=spec.model,
             mode=spec.mode,
             settings={
-                "approve": terms.approve,
+                "approve": run_settings.approve,
                 "accept_advisory": spec.approval.accept_advisory,
-                "workspace_tools": terms.bench is not None or None,
+                "workspace_tools": run_settings.bench is not None or None,
                 **settings,
             },
         )
         warden = (
-            head.launched if head else launch_warden(self._paths.spawns, row.id, terms.supervision)
+            head.launched
+            if head
+            else launch_warden(self._paths.spawns, row.id, run_settings.supervision)
         )
         lease = SessionLease.take(self._paths.leases, row.id)
         assert lease is not None
         created = self.catalog.create(row)
         early = head.scans if head else {}
-        order = LaunchPlan(agent, spec, terms)
-        session = await self._run(row, order, lease, warden, relay, early=early)
+        plan = LaunchPlan(agent, spec, run_settings)
+        session = await self._run(row, plan, lease, warden, relay, early=early)
         await asyncio.wrap_future(created)
         return session
 
@@ -110,7 +112,7 @@ class Sessions:
         row: SessionRow,
         agent: Agent,
         spec: SessionSpec,
-        terms: RunSettings,
+        run_settings: RunSettings,
         *,
         relay: FallbackPolicy | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -119,7 +121,7 @@ class Sessions:
 
         Another agent than its last one continues with a summary of the history.
         """
-        _check(spec, terms)
+        _check(spec, run_settings)
         self.remembered_in(spec.cwd).kept()
         lease = SessionLease.take(self._paths.leases, row.id)
         if lease is None:
@@ -129,17 +131,17 @@ class Sessions:
             )
         await self.leftovers.end_turn(row)
         await self.leftovers.withdraw(self.catalog.get(row.id))
-        warden = launch_warden(self._paths.spawns, row.id, terms.supervision)
+        warden = launch_warden(self._paths.spawns, row.id, run_settings.supervision)
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
             spec = replace(spec, fork=True)  # the id still belongs to the original session
-        made = LaunchPlan(agent, spec, terms)
+        made = LaunchPlan(agent, spec, run_settings)
         return await self._run(row, made, lease, warden, relay, settings)
 
     async def _run(
         self,
         row: SessionRow,
-        order: LaunchPlan,
+        plan: LaunchPlan,
         lease: SessionLease,
         launched: Launched,
         relay: FallbackPolicy | None,
@@ -151,17 +153,17 @@ class Sessions:
         from tillerman.sessions.session_starter import SessionStarter, SessionStores
 
         tools: ToolOffer | None = None
-        if order.terms.bench:
+        if plan.run_settings.bench:
             # lazy: few sessions have them
             from tillerman.sessions.workspace_tools.tool_offer import ToolOffer
 
             tools = ToolOffer(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
-            order = order._replace(spec=tools.announced(order.spec))
+            plan = plan._replace(spec=tools.announced(plan.spec))
         stores = SessionStores(
             self._paths, self._database, self.catalog, self.log, self.search, self.attachments
         )
         start = SessionStarter(
-            stores, row, order, tools=tools, relay=relay, settings=settings, early=early
+            stores, row, plan, tools=tools, relay=relay, settings=settings, early=early
         )
         session = await start.run(launched, lease, self._open.discard)
         self._open.add(session)
@@ -301,6 +303,8 @@ class Sessions:
         )
 
 
-def _check(spec: SessionSpec, terms: RunSettings) -> None:
+def _check(spec: SessionSpec, run_settings: RunSettings) -> None:
     """Checks values of callers without `launch_plan`: an unknown mode would restrict nothing."""
-    check_required(approve=terms.approve, mode=spec.mode, supervision=terms.supervision)
+    check_required(
+        approve=run_settings.approve, mode=spec.mode, supervision=run_settings.supervision
+    )

@@ -81,7 +81,7 @@ class SessionStarter:
         self,
         stores: SessionStores,
         row: SessionRow,
-        order: LaunchPlan,
+        plan: LaunchPlan,
         *,
         tools: ToolOffer | None,
         relay: FallbackPolicy | None,
@@ -90,19 +90,19 @@ class SessionStarter:
     ) -> None:
         self._stores = stores
         self._row = row
-        self._order = order
+        self._plan = plan
         self._tools = tools
         self._relay = relay or FallbackPolicy()
-        spec, terms = order.spec, order.terms
-        self._known = known_secrets(terms)
-        self._budget = DiskBudget(terms.turn_cap)
+        spec, run_settings = plan.spec, plan.run_settings
+        self._known = known_secrets(run_settings)
+        self._budget = DiskBudget(run_settings.turn_cap)
         self._policy = partial(
             Policy.preset,
-            only=terms.tools,
-            rules=(*terms.rules, *((WORKSPACE,) if terms.bench else ())),
-            tightening=terms.tightening,
+            only=run_settings.tools,
+            rules=(*run_settings.rules, *((WORKSPACE,) if run_settings.bench else ())),
+            tightening=run_settings.tightening,
         )
-        self._scratch = open_scratch(terms.environment, row.id)
+        self._scratch = open_scratch(run_settings.environment, row.id)
         self._context = DecisionContext(
             cwd=spec.cwd,
             folders=(*spec.folders, self._scratch) if self._scratch else spec.folders,
@@ -112,20 +112,20 @@ class SessionStarter:
             files=DiskFiles(),
         )
         self._remembered = ProjectRules.of(stores.paths, spec.cwd)
-        survives = terms.bench is not None and terms.bench.survives
+        survives = run_settings.bench is not None and run_settings.bench.survives
         self._protection = Protection(
             row.id,
             spec.cwd,
-            terms,
+            run_settings,
             stores.paths,
-            self._policy(terms.approve),
+            self._policy(run_settings.approve),
             self._context,
             remembered=self._remembered.rules,
             saved=stores.paths.processes / row.id / "protected" if survives else None,
             early=early,
         )
         self._judged = ExecRules(
-            terms,
+            run_settings,
             spec.cwd,
             lambda: self._runner,  # which needs a host that needs these
         )
@@ -139,7 +139,7 @@ class SessionStarter:
         row, paths = self._row, self._stores.paths
         self._warden = warden = await self._attach_warden(launched)
         sweep = asyncio.get_running_loop().run_in_executor(
-            None, sweep_scratches, self._order.terms.environment
+            None, sweep_scratches, self._plan.run_settings.environment
         )
         self._runner = runner = self._make_runner()
         self._judged.attach(warden)
@@ -179,7 +179,7 @@ class SessionStarter:
     async def _attach_warden(self, launched: Launched) -> WardenClient:
         """Waits for the warden, while the protected files are scanned."""
         scan: asyncio.Task[None] | None = None
-        if self._order.agent.info.prompted:  # an external client only runs tillerman's commands
+        if self._plan.agent.info.prompted:  # an external client only runs tillerman's commands
             scan = asyncio.create_task(self._protection.begin())
         try:
             warden = await WardenClient.attach(launched)
@@ -197,18 +197,18 @@ class SessionStarter:
             raise
         return warden
 
-    def _host(self, terms: RunSettings) -> SessionHost:
-        register_secrets(self._known, terms)
-        self._judged.terms = terms
+    def _host(self, run_settings: RunSettings) -> SessionHost:
+        register_secrets(self._known, run_settings)
+        self._judged.run_settings = run_settings
         return SessionHost(
             self._warden,
-            with_scratch(terms.environment, self._scratch),
+            with_scratch(run_settings.environment, self._scratch),
             self._known,
             spill_folder=self._stores.paths.spill / self._row.id,
-            spill_cap=terms.spill_cap,
-            line_cap=terms.line_cap,
+            spill_cap=run_settings.spill_cap,
+            line_cap=run_settings.line_cap,
             budget=self._budget,
-            request_timeout=terms.limits.request,
+            request_timeout=run_settings.limits.request,
             enforcement=self._enforcement,
             report=self._report,
         )
@@ -217,20 +217,20 @@ class SessionStarter:
         self._runner.broker.record(notice)
 
     def _make_runner(self) -> Runner:
-        row, order, log, host = self._row, self._order, self._stores.log, self._host
-        terms, known = order.terms, self._known
+        row, plan, log, host = self._row, self._plan, self._stores.log, self._host
+        run_settings, known = plan.run_settings, self._known
         return Runner(
-            order,
+            plan,
             host=host,
-            native_id=row.native_id if order.agent.info.name == row.agent else None,
+            native_id=row.native_id if plan.agent.info.name == row.agent else None,
             log=LogParts(
                 appender=LogAppender(row.id, log, self._broadcast),
                 sanitizer=EventSanitizer(
                     known,
-                    output_cap=terms.output_cap,
+                    output_cap=run_settings.output_cap,
                     budget=self._budget,
-                    spill=host(terms).spill,
-                    cwd=str(order.spec.cwd),
+                    spill=host(run_settings).spill,
+                    cwd=str(plan.spec.cwd),
                 ),
                 indexer=AttachmentIndexer(
                     row.id, self._stores.search, self._stores.attachments, known
@@ -258,8 +258,8 @@ class SessionStarter:
     async def _open_tools(self) -> ToolRunner | None:
         if self._tools is None:
             return None
-        spec, terms, broker = self._order.spec, self._order.terms, self._runner.broker
-        return await self._tools.open(spec, terms, broker, self._known, self._enforcement)
+        spec, run_settings, broker = self._plan.spec, self._plan.run_settings, self._runner.broker
+        return await self._tools.open(spec, run_settings, broker, self._known, self._enforcement)
 
     def _watch_storage(self) -> Callable[[], None]:
         loop, runner = asyncio.get_running_loop(), self._runner

@@ -17,7 +17,7 @@ from tillerman.sessions.session import Session, read_all
 from tillerman.store.database import Database
 from tillerman.testing.scenario import UnsupportedAction, check_log
 
-_OF_TERMS = frozenset(RunSettings.__struct_fields__)
+_OF_RUN_SETTINGS = frozenset(RunSettings.__struct_fields__)
 
 
 class ScenarioSessions:
@@ -93,11 +93,13 @@ class ScenarioSessions:
         self._sessions = Sessions(self._paths, self._database)
 
     def _split(self, wishes: Mapping[str, Any]) -> tuple[SessionSpec, RunSettings]:
-        terms: dict[str, Any] = {"environment": self._environment}
-        terms |= {name: value for name, value in wishes.items() if name in _OF_TERMS}
-        spec = {name: value for name, value in wishes.items() if name not in _OF_TERMS}
+        run_settings: dict[str, Any] = {"environment": self._environment}
+        run_settings |= {name: value for name, value in wishes.items() if name in _OF_RUN_SETTINGS}
+        spec = {name: value for name, value in wishes.items() if name not in _OF_RUN_SETTINGS}
         spec = {"accept_advisory": True} | spec  # the cases detect it themselves
-        return session_spec(cwd=self.project, options=self._options, **spec), RunSettings(**terms)
+        return session_spec(cwd=self.project, options=self._options, **spec), RunSettings(
+            **run_settings
+        )
 
 
 def _processes(mark: bytes) -> list[str]:

@@ -46,17 +46,19 @@ class Desk:
     async def start(
         self, *, approve: str = "auto", limits: TurnLimits = NO_LIMITS, **spec: Any
     ) -> Session:
-        terms = self.terms(approve, limits)
-        return await self.sessions.start(self.agent, self.spec(**spec), terms)
+        run_settings = self.run_settings(approve, limits)
+        return await self.sessions.start(self.agent, self.spec(**spec), run_settings)
 
     async def resume(self, session: str, *, approve: str = "auto", **spec: Any) -> Session:
         row = self.sessions.catalog.get(session)
-        return await self.sessions.resume(row, self.agent, self.spec(**spec), self.terms(approve))
+        return await self.sessions.resume(
+            row, self.agent, self.spec(**spec), self.run_settings(approve)
+        )
 
     def spec(self, **spec: Any) -> SessionSpec:
         return session_spec(cwd=self.project, **spec)
 
-    def terms(self, approve: str, limits: TurnLimits = NO_LIMITS) -> RunSettings:
+    def run_settings(self, approve: str, limits: TurnLimits = NO_LIMITS) -> RunSettings:
         return RunSettings(approve=approve, environment=self.environment, limits=limits)
 
     async def close(self) -> None:

@@ -51,8 +51,8 @@ CALLS: dict[str, dict[str, Any]] = {
 async def test_the_classes_that_it_claims_are_held_by_the_gate(desk: Desk) -> None:
     """Every call is denied that is asked about."""
     (desk.project / "a").touch()
-    terms = replace(desk.terms("auto"), tools=NOBODY)
-    session = await desk.sessions.start(desk.agent, desk.spec(servers=LOUD), terms)
+    run_settings = replace(desk.run_settings("auto"), tools=NOBODY)
+    session = await desk.sessions.start(desk.agent, desk.spec(servers=LOUD), run_settings)
     songs = []
     for tool, step in CALLS.items():
         log = await perform(session, step)

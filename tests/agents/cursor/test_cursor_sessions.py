@@ -204,7 +204,7 @@ async def test_a_conversation_that_cursor_does_not_keep_is_not_begun_anew(desk: 
 
 async def test_what_was_begun_by_acp_goes_on_by_acp_alone(desk: Desk) -> None:
     await told(await desk.start(), "hello")
-    by_acp = await desk.sessions.start(load("cursor-acp"), desk.spec(), desk.terms("auto"))
+    by_acp = await desk.sessions.start(load("cursor-acp"), desk.spec(), desk.run_settings("auto"))
     entries = await told(by_acp, "Run echo hello, then create probe.txt.")
     assert end(entries) == DONE
     assert (desk.project / "probe.txt").read_text() == "probe"
@@ -491,8 +491,8 @@ async def test_the_command_line_says_what_to_do_when_nobody_is_signed_in(desk: D
 
 async def test_it_goes_on_in_the_same_conversation_until_a_check_succeeds(desk: Desk) -> None:
     check = "echo x >> ../n; test $(grep -c x ../n) = 3"
-    terms = replace(desk.terms("auto"), until=UntilSettings(check))
-    session = await desk.sessions.start(desk.agent, desk.spec(), terms)
+    run_settings = replace(desk.run_settings("auto"), until=UntilSettings(check))
+    session = await desk.sessions.start(desk.agent, desk.spec(), run_settings)
     entries = await told(session, "hello")
     assert [one.origin for one in of(entries, TurnStarted)] == ["prompt"] * 3
     assert of(entries, TurnEnded) == [DONE] * 3

@@ -55,7 +55,9 @@ def namespace(refusals: dict[Level, str | None]) -> str:
     return "namespace"
 
 
-async def begin(desk: Desk, commands: Sequence[str], name: str = "", **terms: object) -> Session:
+async def begin(
+    desk: Desk, commands: Sequence[str], name: str = "", **run_settings: object
+) -> Session:
     """The agent runs each as a file, so that no reading of a command line helps."""
     steps = []
     for number, text in enumerate(commands):
@@ -64,7 +66,7 @@ async def begin(desk: Desk, commands: Sequence[str], name: str = "", **terms: ob
         steps.append({"run": f"sh {path}"})
     script = desk.folder / f"script{name}.json"
     script.write_text(json.dumps([steps]))
-    return await desk.start(str(script), **terms)
+    return await desk.start(str(script), **run_settings)
 
 
 async def play(session: Session) -> None:

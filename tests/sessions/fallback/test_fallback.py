@@ -101,7 +101,7 @@ async def test_the_session_stays_with_the_agent_that_took_it_over(desk: Desk) ->
     row = desk.sessions.catalog.get(session.id)
     assert row.agent == session.agent == "second"
     await session.close()
-    again = await desk.sessions.resume(row, Second(), desk.spec(second), desk.terms())
+    again = await desk.sessions.resume(row, Second(), desk.spec(second), desk.run_settings())
     entries = await entries_of(again, "and now?")
     assert of(entries, UserMessage) == []  # it remembers by itself
     assert "write one and two" in said(entries)
@@ -181,7 +181,7 @@ async def test_each_agent_is_tried_once_and_then_the_turn_fails(desk: Desk) -> N
 async def test_an_agent_that_is_not_installed_is_passed_over_at_the_start(desk: Desk) -> None:
     second = script(desk, "b", [{"say": "Hello."}])
     session = await desk.sessions.start(
-        Missing(), desk.spec(second), desk.terms(), relay=relay(desk, (Second(), second))
+        Missing(), desk.spec(second), desk.run_settings(), relay=relay(desk, (Second(), second))
     )
     entries = await entries_of(session)
     assert said(entries) == "Hello."
@@ -190,7 +190,7 @@ async def test_an_agent_that_is_not_installed_is_passed_over_at_the_start(desk: 
 
 
 async def test_alone_it_raises_what_is_wrong(desk: Desk) -> None:
-    session = await desk.sessions.start(Missing(), desk.spec(), desk.terms())
+    session = await desk.sessions.start(Missing(), desk.spec(), desk.run_settings())
     with pytest.raises(AgentNotInstalled):
         await session.prompt("hello")
 
@@ -243,12 +243,12 @@ async def test_a_session_can_be_closed_while_it_waits(desk: Desk) -> None:
 async def test_an_agent_that_cannot_resume_is_told_what_was_said_before(desk: Desk) -> None:
     plain = Second("plain", can=INFO.can - {"resume"})
     path = script(desk, "a", [{"write": "a.txt", "text": "1"}, {"say": "It is written."}])
-    session = await desk.sessions.start(plain, desk.spec(path), desk.terms())
+    session = await desk.sessions.start(plain, desk.spec(path), desk.run_settings())
     await entries_of(session, "write a file")
     row = desk.sessions.catalog.get(session.id)
     await session.close()
     path = script(desk, "b", [{"say": "{prompt}"}])
-    again = await desk.sessions.resume(row, plain, desk.spec(path), desk.terms())
+    again = await desk.sessions.resume(row, plain, desk.spec(path), desk.run_settings())
     entries = await entries_of(again, "what did you write?")
     (told,) = of(entries, UserMessage)
     assert "User:\n> write a file\nplain:\n> It is written." in told.text

@@ -62,7 +62,9 @@ async def test_a_limit_of_time_stops_an_agent_that_reads_nothing_of_a_long_promp
     desk: Desk,
 ) -> None:
     spec = python("time.sleep(600)", desk.project)
-    session = await desk.sessions.start(LONG_LIVED, spec, desk.terms(limits=TurnLimits(turn=0.5)))
+    session = await desk.sessions.start(
+        LONG_LIVED, spec, desk.run_settings(limits=TurnLimits(turn=0.5))
+    )
     entries = await entries_of(session, "x" * 3_000_000)
     (end,) = of(entries, TurnEnded)
     assert end.failure and end.failure.kind == "timed_out"
@@ -70,7 +72,7 @@ async def test_a_limit_of_time_stops_an_agent_that_reads_nothing_of_a_long_promp
 
 async def test_a_cancel_ends_an_agent_that_reads_nothing_of_a_long_prompt(desk: Desk) -> None:
     spec = python("time.sleep(600)", desk.project)
-    session = await desk.sessions.start(LONG_LIVED, spec, desk.terms())
+    session = await desk.sessions.start(LONG_LIVED, spec, desk.run_settings())
     prompting = asyncio.create_task(session.prompt("x" * 3_000_000))
     async with asyncio.timeout(15):
         async for entry in session.entries():

@@ -20,10 +20,12 @@ WORK: list[dict[str, Any]] = [
 
 
 async def play(
-    desk: Desk, limits: TurnLimits, steps: list[dict[str, Any]] = WORK, **terms: Any
+    desk: Desk, limits: TurnLimits, steps: list[dict[str, Any]] = WORK, **run_settings: Any
 ) -> list[Entry]:
     spec = desk.spec(script(desk, "a", steps))
-    session = await desk.sessions.start(TELLS_NO_COST, spec, desk.terms(limits=limits, **terms))
+    session = await desk.sessions.start(
+        TELLS_NO_COST, spec, desk.run_settings(limits=limits, **run_settings)
+    )
     return await entries_of(session)
 
 

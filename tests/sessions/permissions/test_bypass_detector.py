@@ -56,9 +56,9 @@ def script(desk: Desk, *turns: list[Step]) -> str:
     return str(path)
 
 
-async def play(desk: Desk, *steps: Step, **terms: Any) -> list[Entry]:
+async def play(desk: Desk, *steps: Step, **run_settings: Any) -> list[Entry]:
     desk.agent = Claims()
-    session = await desk.start(script(desk, list(steps)), **terms)
+    session = await desk.start(script(desk, list(steps)), **run_settings)
     return await entries(session, "go")
 
 
@@ -108,7 +108,7 @@ async def test_an_embedded_agent_that_declares_not_to_ask_is_refused(
     path = script(desk, [{"run": "touch made", "ask": False}])
     spec = desk.spec(path)
     spec = with_options(spec, options={**spec.native.options, "asks": False}, approve=approve)
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve=approve))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve=approve))
     with pytest.raises(GateNotEnforced):
         await entries(session, "go")
     assert not (desk.project / "made").exists()
@@ -118,7 +118,7 @@ async def test_an_embedded_agent_that_declares_not_to_ask_runs_under_auto(desk: 
     path = script(desk, [{"run": "touch made", "ask": False}])
     spec = desk.spec(path)
     spec = with_options(spec, options={**spec.native.options, "asks": False}, approve="auto")
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="auto"))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve="auto"))
 
     log = await entries(session, "go")
 
@@ -173,10 +173,10 @@ async def test_no_other_agent_goes_on_with_the_turn(desk: Desk) -> None:
     path = script(desk, [{"write": "made.txt", "text": "x", "ask": False}, {"sleep": 20}])
 
     async def call(name: str) -> LaunchPlan:
-        return LaunchPlan(Claims("second"), desk.spec(path), desk.terms())
+        return LaunchPlan(Claims("second"), desk.spec(path), desk.run_settings())
 
     relay = FallbackPolicy(FallbackRules(handoff="always"), ["second"], call)
-    session = await desk.sessions.start(Claims(), desk.spec(path), desk.terms(), relay=relay)
+    session = await desk.sessions.start(Claims(), desk.spec(path), desk.run_settings(), relay=relay)
 
     log = await entries(session, "go")
 

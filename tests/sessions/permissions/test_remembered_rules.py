@@ -171,7 +171,7 @@ async def test_a_file_of_one_folder_is_not_its_namesake_in_another(desk: Desk) -
     inner = desk.project / "inner"
     inner.mkdir()
     spec = replace(desk.spec(), cwd=inner)
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="ask"))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve="ask"))
     assert await play(session, write, answer=ONCE) == [ASKED]
     assert await play(session, {**write, "write": "../made.txt"}) == [("allow", "policy", "always")]
 

@@ -16,11 +16,11 @@ from tillerman.sessions.session import Session
 PATIENCE = 30.0
 
 
-async def start(desk: Desk, command: str, **terms: Any) -> Session:
+async def start(desk: Desk, command: str, **run_settings: Any) -> Session:
     desk.project.mkdir(exist_ok=True)
     path = desk.folder / "script.json"
     path.write_text(json.dumps([[{"say": "Done."}]] * 4))
-    return await desk.start(str(path), vet=command, **terms)
+    return await desk.start(str(path), vet=command, **run_settings)
 
 
 async def begun(session: Session, prompt: str) -> list[str | None]:

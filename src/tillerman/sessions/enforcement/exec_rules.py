@@ -45,9 +45,9 @@ class ExecRules:
     """Command rules of one session. `session` returns its agent, remembered rules and log."""
 
     def __init__(
-        self, terms: RunSettings, workspace: Path, session: Callable[[], RuleSource]
+        self, run_settings: RunSettings, workspace: Path, session: Callable[[], RuleSource]
     ) -> None:
-        self.terms = terms
+        self.run_settings = run_settings
         self._workspace = workspace
         self._session = session
         self._wardens: list[WardenClient] = []
@@ -55,14 +55,14 @@ class ExecRules:
 
     def enforcement(self, environment: Mapping[str, str]) -> dict[str, Any]:
         """Gate settings for a program that starts now with this environment."""
-        wanted = self.terms.enforcement.commands
+        wanted = self.run_settings.enforcement.commands
         if not may_be_enforced(wanted):
             return {}
         session = self._session()
         settings = gate_settings(
             wanted,
-            rules=(*session.remembered_rules(), *self.terms.rules),
-            tightening=self.terms.tightening,
+            rules=(*session.remembered_rules(), *self.run_settings.rules),
+            tightening=self.run_settings.tightening,
             agent=session.agent,
             workspace=self._workspace,
             path=environment.get("PATH"),
@@ -81,20 +81,20 @@ class ExecRules:
         judging = [warden for warden in self._wardens if warden.exec_gate.enforced]
         if not judging:
             return
-        rules = (*remembered, *self.terms.rules)
+        rules = (*remembered, *self.run_settings.rules)
         agent = self._session().agent
-        policy = exec_policy(rules, self.terms.tightening, agent, self._workspace)
+        policy = exec_policy(rules, self.run_settings.tightening, agent, self._workspace)
         for warden in judging:
             warden.update_exec_policy(policy)
 
     def states(self) -> tuple[Enforced, ...]:
         """How far rules that deny commands are enforced in the session."""
-        rules = (*self.terms.rules, *self.terms.tightening)
+        rules = (*self.run_settings.rules, *self.run_settings.tightening)
         denied = [rule for rule in rules if rule.verdict == "deny" and rule.commands]
         found: dict[tuple[bool, str], list[str]] = {}
         gate = self._wardens[0].exec_gate if self._wardens else None
         for rule in denied:
-            state = rule_state(rule, self.terms.enforcement.commands, gate)
+            state = rule_state(rule, self.run_settings.enforcement.commands, gate)
             found.setdefault((state.enforced, state.reason), []).extend(rule.commands)
         return tuple(
             Enforced(

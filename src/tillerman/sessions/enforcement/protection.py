@@ -49,7 +49,7 @@ class Protection:
         self,
         session: str,
         cwd: Path,
-        terms: RunSettings,
+        run_settings: RunSettings,
         paths: Paths,
         policy: Policy,
         context: DecisionContext,
@@ -59,7 +59,7 @@ class Protection:
         early: Mapping[str, State] = MappingProxyType({}),
     ) -> None:
         self._cwd = cwd
-        self._terms = terms
+        self._run_settings = run_settings
         self._policy, self._context, self._remembered = policy, context, remembered
         self._notify: Callable[[Notice], None] | None = None
         self._notices: list[Notice] = []  # before a listener is registered
@@ -105,7 +105,7 @@ class Protection:
         """Adds a warden; refuses a level that cannot do what the config requires."""
         self._level = str(warden.level)
         self._wardens = [one for one in self._wardens if not one.lost] + [warden]
-        wanted = self._terms.enforcement
+        wanted = self._run_settings.enforcement
         if self._has_mounts:
             return
         reason = f"supervision level {self._level} has no mount namespace"
@@ -124,10 +124,10 @@ class Protection:
     def enforcement(self) -> dict[str, Any]:
         """Enforcement for a program that starts now."""
         self._plan()
-        wanted = self._terms.enforcement
+        wanted = self._run_settings.enforcement
         if wanted.protected == "watch" and not self._hides:
             return {}
-        return mounts(self._plans, self._terms)
+        return mounts(self._plans, self._run_settings)
 
     def mountable(self) -> list[Path]:
         """Names of the workspace that a sandbox has to mount read-only itself."""
@@ -153,7 +153,7 @@ class Protection:
 
     def _plan(self) -> None:
         plans: tuple[Mountable, ...] = ()
-        if self._terms.enforcement.protected != "watch":
+        if self._run_settings.enforcement.protected != "watch":
             plans = mountable(str(self._cwd), allowed=self._may_be_allowed)
             plans = tuple(self._without_new(plan) for plan in plans)
         if self._hides:
@@ -249,11 +249,11 @@ class Protection:
 
     @property
     def _hides(self) -> bool:
-        return self._terms.enforcement.paths != "off" and bool(self._denials)
+        return self._run_settings.enforcement.paths != "off" and bool(self._denials)
 
     @property
     def _denials(self) -> list[Rule]:
-        rules = (*self._terms.rules, *self._terms.tightening)
+        rules = (*self._run_settings.rules, *self._run_settings.tightening)
         if not any(rule.verdict == "deny" and rule.paths for rule in rules):
             return []
         from tillerman.workspace.protection.denied_paths import reads_denied
@@ -264,14 +264,14 @@ class Protection:
         """Whether a rule allows writing the path, or an agent needs it to start."""
         if path in CREATED:
             return True
-        rules = (*self._remembered(), *self._terms.rules)
+        rules = (*self._remembered(), *self._run_settings.rules)
         if not any(rule.verdict == "allow" for rule in rules):
             return False
         return self._decides("Write", f"{self._cwd}/{path}", "allow")
 
     def _may_be_allowed(self, path: str) -> bool:
         """The same for anything inside the path, since a mount would forbid all of it."""
-        rules = (*self._remembered(), *self._terms.rules)
+        rules = (*self._remembered(), *self._run_settings.rules)
         patterns = [one for rule in rules if rule.verdict == "allow" for one in rule.paths]
         if not patterns and not any(rule.verdict == "allow" for rule in rules):
             return False
@@ -311,7 +311,7 @@ class Protection:
         return (*found, *self._denied_states())
 
     def _why_restored(self) -> str:
-        if self._terms.enforcement.protected == "watch":
+        if self._run_settings.enforcement.protected == "watch":
             return 'watched: enforcement.protected is "watch"'
         if not self._has_mounts:
             return f"watched: supervision level {self._level} has no mount namespace"
@@ -321,7 +321,7 @@ class Protection:
         patterns = tuple(one for rule in self._denials for one in rule.paths)[:_MOST_NAMED]
         if not patterns:
             return []
-        if self._terms.enforcement.paths == "off":
+        if self._run_settings.enforcement.paths == "off":
             return [Enforced("denied paths", "advisory", 'enforcement.paths is "off"', patterns)]
         if not self._has_mounts:
             why = f"supervision level {self._level} has no mount namespace"

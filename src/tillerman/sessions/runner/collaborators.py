@@ -104,7 +104,7 @@ class Collaborators:
 
 
 def build(
-    order: LaunchPlan,
+    plan: LaunchPlan,
     runner: Notified,
     *,
     host: Callable[[RunSettings], Host],
@@ -114,9 +114,9 @@ def build(
     fallback: FallbackPolicy,
     enforcement: SessionEnforcement | None,
 ) -> Collaborators:
-    terms, cwd = order.terms, order.spec.cwd
+    run_settings, cwd = plan.run_settings, plan.spec.cwd
     connection = AgentConnection(
-        order,
+        plan,
         native_id,
         host,
         heard=runner.agent_said,
@@ -126,8 +126,8 @@ def build(
     turns = TurnNumbers(log.last_turn)
     writer = EventWriter(log.appender, log.sanitizer, log.indexer, turns, log.history)
     log.appender.on_failure = runner.store_failed
-    models = cache(partial(_models, terms))
-    meter = UsageMeter(terms.limits, models)
+    models = cache(partial(_models, run_settings))
+    meter = UsageMeter(run_settings.limits, models)
     settings = LiveSettings(permissions.context, connection, writer, models)
     timers = Timers(runner.timer_expired)
     snapshot = TurnSnapshot(cwd)
@@ -135,9 +135,9 @@ def build(
     bypass = BypassDetector()
     requests = partial(
         OpenRequests,
-        permissions.policy(terms.approve),
+        permissions.policy(run_settings.approve),
         timers,
-        terms.limits.request,
+        run_settings.limits.request,
         recall=permissions.recall,
         remembered=permissions.remembered,
         rules_changed=permissions.rules_changed,
@@ -150,7 +150,7 @@ def build(
         log=writer,
         meter=meter,
         timers=timers,
-        limits=LimitEnforcer(terms.limits, meter, timers),
+        limits=LimitEnforcer(run_settings.limits, meter, timers),
         bypass=bypass,
         broker=RequestBroker(
             requests,
@@ -165,16 +165,18 @@ def build(
         fallback=fallback,
         retries=RetryWatch(fallback),
         snapshot=snapshot,
-        handover=Handover(connection, fallback, snapshot, meter, writer, terms.notices),
+        handover=Handover(connection, fallback, snapshot, meter, writer, run_settings.notices),
         tasks=tasks,
-        prompt_check=PromptCheck(terms.vet, cwd, connection),
-        until=UntilCheck(terms.until, cwd, connection),
-        answer=AnswerCheck(terms.answer, writer.last_message) if terms.answer else None,
+        prompt_check=PromptCheck(run_settings.vet, cwd, connection),
+        until=UntilCheck(run_settings.until, cwd, connection),
+        answer=AnswerCheck(run_settings.answer, writer.last_message)
+        if run_settings.answer
+        else None,
         enforcement=enforcement,
     )
 
 
-def _models(terms: RunSettings) -> Models:
+def _models(run_settings: RunSettings) -> Models:
     from tillerman.config.model_table import load_models  # lazy: few report tokens without cost
 
-    return load_models(terms.models)
+    return load_models(run_settings.models)

@@ -58,16 +58,16 @@ class ToolOffer:
     async def open(
         self,
         spec: SessionSpec,
-        terms: RunSettings,
+        run_settings: RunSettings,
         broker: RequestBroker,
         secrets: Secrets,
         enforcement: SessionEnforcement,
     ) -> ToolRunner:
-        assert terms.bench is not None
+        assert run_settings.bench is not None
         bench = self._bench = await ToolRunner.open(
             self._session,
             spec.cwd,
-            terms.bench,
+            run_settings.bench,
             broker,
             secrets=secrets,
             table=self._table,
@@ -75,7 +75,7 @@ class ToolOffer:
             records=self._paths.spawns,
             exports=self._paths.exports / self._session,
             locks=self._paths.file_locks,
-            supervision=terms.supervision,
+            supervision=run_settings.supervision,
             enforcement=enforcement,
             is_served=self._is_served,
         )

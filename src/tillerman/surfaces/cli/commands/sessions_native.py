@@ -77,8 +77,8 @@ async def _adopt(
     from tillerman.harness.launch_plan import launch_plan
     from tillerman.sessions.import_native import adopt
 
-    terms = launch_plan(harness.config, agent, cwd=native.cwd or Path.cwd()).terms
-    row = await adopt(harness.sessions, agent, native, history, terms, harness.paths.spill)
+    run_settings = launch_plan(harness.config, agent, cwd=native.cwd or Path.cwd()).run_settings
+    row = await adopt(harness.sessions, agent, native, history, run_settings, harness.paths.spill)
     return row.id
 
 
