@@ -39,7 +39,7 @@ MAX_WAIT = 45.0  # seconds; opencode and qwen take most of it on a busy machine
 KEY = "sk-fake-0123456789abcdef"
 
 E = TypeVar("E")
-_TERMS = set(RunSettings.__struct_fields__)
+_RUN_SETTINGS = set(RunSettings.__struct_fields__)
 
 
 class Player(Protocol):
@@ -110,12 +110,12 @@ class Desk:
     def _split(self, settings: dict[str, Any]) -> tuple[SessionSpec, RunSettings]:
         key = self.player.key
         run_settings: dict[str, Any] = {"approve": "auto", "secrets": [(key, KEY)]}
-        run_settings |= {name: value for name, value in settings.items() if name in _TERMS}
+        run_settings |= {name: value for name, value in settings.items() if name in _RUN_SETTINGS}
         more = {key: KEY} | run_settings.get("environment", {})
         run_settings["environment"] = self.player.environment(self.double.base_url, **more)
         spec: dict[str, Any] = {"cwd": self.project, "model": self.player.model}
         spec["accept_advisory"] = True  # of those that hold nothing, too
-        spec |= {name: value for name, value in settings.items() if name not in _TERMS}
+        spec |= {name: value for name, value in settings.items() if name not in _RUN_SETTINGS}
         spec["options"] = {"binary": str(self.player.program)} | spec.get("options", {})
         return session_spec(**spec), RunSettings(**run_settings)
 

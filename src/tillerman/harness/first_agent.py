@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 class AgentFallback:
     """Launch plans and fallback agents of a session.
 
-    `order` makes the launch plan for an agent name. `substitutes` replace a single agent only if it
+    `plan` makes the launch plan for an agent name. `substitutes` replace a single agent only if it
     is not installed or not signed in.
     """
 
     def __init__(
         self,
         names: Sequence[str],
-        order: Callable[[str], LaunchPlan],
+        plan: Callable[[str], LaunchPlan],
         availability: Callable[[], AgentAvailability],
         substitutes: Sequence[str] = (),
     ) -> None:
         self._names = names
         self._substitutes = substitutes
-        self._order = order
+        self._plan = plan
         self._availability = availability
 
     async def first(self, rules: FallbackRules) -> tuple[LaunchPlan, FallbackPolicy]:
         """Picks the first usable agent; for a single one only checks that its program exists."""
         if len(self._names) > 1:
             return await self._first_of(self._names, rules, FAILED)
-        made = self._order(self._names[0])
+        made = self._plan(self._names[0])
         try:
             refuse_missing(made)
         except AgentNotInstalled as error:
@@ -76,7 +76,7 @@ class AgentFallback:
         return FallbackPolicy(rules, names, self._called)
 
     async def _called(self, name: str) -> LaunchPlan:
-        made = self._order(name)
+        made = self._plan(name)
         await self._availability().check(name)
         refuse_open_gate(made.agent.info, made.spec)
         return made

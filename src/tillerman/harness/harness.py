@@ -198,7 +198,7 @@ class Harness:
             said["tools"] = tuple(tools)  # the restriction holds even if the profile was removed
         others = who.names[who.names.index(row.agent) + 1 :]
         team = self._team(config, who, said)
-        made = self._order(config, row.agent, who, said, alone=True)
+        made = self._plan(config, row.agent, who, said, alone=True)
         if not given.get("model"):  # the model was reported by the agent itself, so no warning
             made = made._replace(run_settings=replace(made.run_settings, notices=()))
         made = _with_notices(made, notices)
@@ -269,7 +269,7 @@ class Harness:
 
     def _team(self, config: Config, who: AgentSelection, said: dict[str, Any]) -> AgentFallback:
         def make(name: str) -> LaunchPlan:
-            return self._order(config, name, who, said)
+            return self._plan(config, name, who, said)
 
         return AgentFallback(who.names, make, lambda: self._availability, who.substitutes)
 
@@ -318,7 +318,7 @@ class Harness:
     async def models(self, name: str) -> Sequence[Model]:
         return await self.management.models(name)
 
-    def _order(
+    def _plan(
         self,
         config: Config,
         agent: str,

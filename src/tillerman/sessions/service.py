@@ -112,8 +112,8 @@ class Sessions:
         assert lease is not None
         created = self.catalog.create(row)
         early = head.scans if head else {}
-        order = LaunchPlan(agent, spec, run_settings)
-        session = await self._run(row, order, lease, warden, relay, early=early)
+        plan = LaunchPlan(agent, spec, run_settings)
+        session = await self._run(row, plan, lease, warden, relay, early=early)
         await asyncio.wrap_future(created)
         return session
 
@@ -151,7 +151,7 @@ class Sessions:
     async def _run(
         self,
         row: SessionRow,
-        order: LaunchPlan,
+        plan: LaunchPlan,
         lease: SessionLease,
         launched: Launched,
         relay: FallbackPolicy | None,
@@ -163,28 +163,28 @@ class Sessions:
         from tillerman.sessions.session_starter import SessionStarter, SessionStores
 
         tools: ToolOffer | None = None
-        if order.run_settings.bench:
+        if plan.run_settings.bench:
             # lazy: few sessions have them
             from tillerman.sessions.workspace_tools.tool_offer import ToolOffer
 
             tools = ToolOffer(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
         functions: PythonToolServers | None = None
-        if order.run_settings.functions and self._serve_functions:
+        if plan.run_settings.functions and self._serve_functions:
             # lazy: few sessions have them
             from tillerman.sessions.python_tool_servers import PythonToolServers
 
             functions = PythonToolServers(
-                row.id, self._paths, order.run_settings.functions, self._serve_functions
+                row.id, self._paths, plan.run_settings.functions, self._serve_functions
             )
         relays = {**(tools.relays if tools else {}), **(functions.relays if functions else {})}
-        order = order.offering(relays)
+        plan = plan.offering(relays)
         stores = SessionStores(
             self._paths, self._database, self.catalog, self.log, self.search, self.attachments
         )
         start = SessionStarter(
             stores,
             row,
-            order,
+            plan,
             tools=tools,
             functions=functions,
             relay=relay,

@@ -82,7 +82,7 @@ class SessionStarter:
         self,
         stores: SessionStores,
         row: SessionRow,
-        order: LaunchPlan,
+        plan: LaunchPlan,
         *,
         tools: ToolOffer | None,
         functions: PythonToolServers | None,
@@ -92,11 +92,11 @@ class SessionStarter:
     ) -> None:
         self._stores = stores
         self._row = row
-        self._order = order
+        self._plan = plan
         self._tools = tools
         self._functions = functions
         self._relay = relay or FallbackPolicy()
-        spec, run_settings = order.spec, order.run_settings
+        spec, run_settings = plan.spec, plan.run_settings
         self._known = known_secrets(run_settings)
         self._budget = DiskBudget(run_settings.turn_cap)
         self._policy = partial(
@@ -142,7 +142,7 @@ class SessionStarter:
         row, paths = self._row, self._stores.paths
         self._warden = warden = await self._attach_warden(launched)
         sweep = asyncio.get_running_loop().run_in_executor(
-            None, sweep_scratches, self._order.run_settings.environment
+            None, sweep_scratches, self._plan.run_settings.environment
         )
         self._runner = runner = self._make_runner()
         self._exec_rules.attach(warden)
@@ -184,7 +184,7 @@ class SessionStarter:
     async def _attach_warden(self, launched: Launched) -> WardenClient:
         """Waits for the warden, while the protected files are scanned."""
         scan: asyncio.Task[None] | None = None
-        if self._order.agent.info.prompted:  # an external client only runs tillerman's commands
+        if self._plan.agent.info.prompted:  # an external client only runs tillerman's commands
             scan = asyncio.create_task(self._protection.begin())
         try:
             warden = await WardenClient.attach(launched)
@@ -222,12 +222,12 @@ class SessionStarter:
         self._runner.broker.record(notice)
 
     def _make_runner(self) -> Runner:
-        row, order, log, host = self._row, self._order, self._stores.log, self._host
-        run_settings, known = order.run_settings, self._known
+        row, plan, log, host = self._row, self._plan, self._stores.log, self._host
+        run_settings, known = plan.run_settings, self._known
         return Runner(
-            order,
+            plan,
             host=host,
-            native_id=row.native_id if order.agent.info.name == row.agent else None,
+            native_id=row.native_id if plan.agent.info.name == row.agent else None,
             log=LogParts(
                 appender=LogAppender(row.id, log, self._broadcast),
                 sanitizer=EventSanitizer(
@@ -235,7 +235,7 @@ class SessionStarter:
                     output_cap=run_settings.output_cap,
                     budget=self._budget,
                     spill=host(run_settings).spill,
-                    cwd=str(order.spec.cwd),
+                    cwd=str(plan.spec.cwd),
                 ),
                 indexer=AttachmentIndexer(
                     row.id, self._stores.search, self._stores.attachments, known
@@ -263,7 +263,7 @@ class SessionStarter:
     async def _open_tools(self) -> ToolRunner | None:
         if self._tools is None:
             return None
-        spec, run_settings, broker = self._order.spec, self._order.run_settings, self._runner.broker
+        spec, run_settings, broker = self._plan.spec, self._plan.run_settings, self._runner.broker
         return await self._tools.open(spec, run_settings, broker, self._known, self._enforcement)
 
     def _watch_storage(self) -> Callable[[], None]:

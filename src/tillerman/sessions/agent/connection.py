@@ -28,7 +28,7 @@ class AgentConnection:
 
     def __init__(
         self,
-        order: LaunchPlan,
+        plan: LaunchPlan,
         native_id: str | None,
         host: Callable[[RunSettings], Host],
         *,
@@ -36,15 +36,15 @@ class AgentConnection:
         lost: Callable[[TurnEnded], Awaitable[None]],
         opened: Callable[[Agent, SessionSpec], None],
     ) -> None:
-        self.agent: Agent = order.agent
-        self._preset = order.run_settings.approve
-        self.spec: SessionSpec = with_options(order.spec, approve=self._preset)
-        self.model = order.spec.model  # or as reported by the agent
+        self.agent: Agent = plan.agent
+        self._preset = plan.run_settings.approve
+        self.spec: SessionSpec = with_options(plan.spec, approve=self._preset)
+        self.model = plan.spec.model  # or as reported by the agent
         self.native_id = native_id
         self.conversation: Conversation | None = None
         self.has_no_history = native_id is None  # the agent has no history of the session
         self._make_host = host
-        self._host = host(order.run_settings)
+        self._host = host(plan.run_settings)
         self._received = received
         self._lost = lost
         self._opened = opened
@@ -79,12 +79,12 @@ class AgentConnection:
             self._opening = None
             raise
 
-    async def pass_to(self, order: LaunchPlan) -> None:
+    async def pass_to(self, plan: LaunchPlan) -> None:
         """Switches to another agent, after all output of the previous one is processed."""
         await self.forget()
-        self.agent, self.spec = order.agent, self._approved(order)
-        self.model = order.spec.model
-        self._host = self._make_host(order.run_settings)
+        self.agent, self.spec = plan.agent, self._approved(plan)
+        self.model = plan.spec.model
+        self._host = self._make_host(plan.run_settings)
 
     async def forget(self) -> None:
         """Ends the conversation; the next one starts without history."""
@@ -103,8 +103,8 @@ class AgentConnection:
         if self._listening:
             await self._listening
 
-    def _approved(self, order: LaunchPlan) -> SessionSpec:
-        return with_options(order.spec, approve=self._preset)
+    def _approved(self, plan: LaunchPlan) -> SessionSpec:
+        return with_options(plan.spec, approve=self._preset)
 
     async def _connect(self) -> Conversation:
         spec, can = self.spec, self.agent.info.can

@@ -88,10 +88,10 @@ class Handover:
                 if not self._policy.covers(as_failure(error)):
                     raise
                 found = await self._policy.next()
-                if found.order is None:
+                if found.plan is None:
                     raise
                 self._unreported += self._takes_over(error.message, found)
-                await self.pass_to(found.order)
+                await self.pass_to(found.plan)
 
     async def _call(self) -> Conversation:
         """Restarts an agent that died since its last turn, but not one that dies immediately."""
@@ -103,17 +103,17 @@ class Handover:
                 break
         return conversation
 
-    async def pass_to(self, order: LaunchPlan) -> None:
+    async def pass_to(self, plan: LaunchPlan) -> None:
         """Switches to the next agent.
 
         The user's mode and the spent cost apply to it too, and it gets the session's MCP servers.
         """
-        order = order.offering(self._relays)
-        spec = replace(order.spec, mode=self._connection.spec.mode)
+        plan = plan.offering(self._relays)
+        spec = replace(plan.spec, mode=self._connection.spec.mode)
         if spec.limits.cost is not None:
             spec = with_options(spec, max_cost=max(LEAST_COST, spec.limits.cost - self._meter.cost))
-        await self._connection.pass_to(order._replace(spec=spec))
-        self._unreported += order.run_settings.notices
+        await self._connection.pass_to(plan._replace(spec=spec))
+        self._unreported += plan.run_settings.notices
 
     async def with_history(self, prompt: Prompt) -> tuple[Prompt, UserMessage | None]:
         """Returns the prompt, with a summary of the history if the agent has none."""
@@ -155,9 +155,9 @@ class Handover:
             case SwitchAgent():
                 found = await self._policy.next()
                 self._log.write_all_own(self._takes_over(why, found), raw)
-                if found.order is None:
+                if found.plan is None:
                     return None
-                await self.pass_to(found.order)
+                await self.pass_to(found.plan)
                 return asked if first and not progress.begun else await self._unfinished(asked, why)
 
     async def _unfinished(self, asked: Prompt, why: str) -> Prompt:
@@ -170,10 +170,10 @@ class Handover:
 
     def _takes_over(self, why: str, found: Candidate) -> list[Notice]:
         """Notices of the switch, or of why no agent is left."""
-        passed_over = "skipped" if found.order else "no agent left to continue"
+        passed_over = "skipped" if found.plan else "no agent left to continue"
         notices = [_warning("fallback", f"{passed_over}: {one}") for one in found.passed_over]
-        if found.order:
-            names = self._connection.agent.info.name, found.order.agent.info.name
+        if found.plan:
+            names = self._connection.agent.info.name, found.plan.agent.info.name
             text = f"{names[0]} cannot continue ({why}): {names[1]} takes over"
             notices.insert(0, _warning("fallback", text))
         return notices

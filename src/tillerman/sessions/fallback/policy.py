@@ -37,7 +37,7 @@ class Replay(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    order: LaunchPlan | None
+    plan: LaunchPlan | None
     passed_over: Sequence[str]  # why others were skipped
 
 

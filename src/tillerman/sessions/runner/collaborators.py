@@ -106,7 +106,7 @@ class Collaborators:
 
 
 def build(
-    order: LaunchPlan,
+    plan: LaunchPlan,
     runner: Notified,
     *,
     host: Callable[[RunSettings], Host],
@@ -116,9 +116,9 @@ def build(
     fallback: FallbackPolicy,
     enforcement: SessionEnforcement | None,
 ) -> Collaborators:
-    run_settings, cwd = order.run_settings, order.spec.cwd
+    run_settings, cwd = plan.run_settings, plan.spec.cwd
     connection = AgentConnection(
-        order,
+        plan,
         native_id,
         host,
         received=runner.agent_output,

@@ -61,7 +61,7 @@ STARTS = 0.03  # minimum seconds before an agent makes a request
 class Runner:
     def __init__(
         self,
-        order: LaunchPlan,
+        plan: LaunchPlan,
         *,
         host: Callable[[RunSettings], Host],
         native_id: str | None,
@@ -72,7 +72,7 @@ class Runner:
         enforcement: SessionEnforcement | None = None,
     ) -> None:
         self._parts = parts = build(
-            order,
+            plan,
             self,
             host=host,
             native_id=native_id,

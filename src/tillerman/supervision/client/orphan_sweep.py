@@ -11,7 +11,7 @@ from tillerman.supervision.client.child_processes import GONE_WITHIN
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.cgroup import Cgroup
 from tillerman.supervision.linux.process_table import ProcessRow
-from tillerman.supervision.warden.keeper import END_WITHIN
+from tillerman.supervision.warden.process_tree import END_WITHIN
 from tillerman.supervision.warden.records import WardenRecord, load
 
 

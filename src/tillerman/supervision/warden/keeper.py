@@ -19,6 +19,7 @@ from tillerman.supervision.linux import process_table, syscalls
 from tillerman.supervision.linux.process_table import LINUX
 from tillerman.supervision.protocol.channel import Channel, frame, unframe
 from tillerman.supervision.warden import exit_file
+from tillerman.supervision.warden.process_tree import end_process_tree
 from tillerman.supervision.warden.program import Program, enter
 
 TYPE_CHECKING = False
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 else:
     import _signal as signal
 
-END_WITHIN = 5.0
 _RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those that can be ignored
 
 
@@ -293,7 +293,7 @@ class Keeper:
             send(warden, "exited", known)
         if self._level == "namespace":
             return  # the kernel ends the rest of the namespace before this process can be reaped
-        left = self._end_tree()
+        left = end_process_tree(self._level, self._group, self._pid, self._marker, self._reap)
         if known is None and self._status is not None:
             send(warden, "exited", self._status)
         if left:
@@ -301,7 +301,7 @@ class Keeper:
 
     def _end_with_output(self, warden: Channel, flow: OutputPump) -> None:
         """Ends the tree, then reports: the output is complete when the harness is notified."""
-        left = self._end_tree()
+        left = end_process_tree(self._level, self._group, self._pid, self._marker, self._reap)
         flow.drain()
         status = int(signal.SIGKILL) if self._status is None else self._status
         end = exit_file.ExitFile(status, time.time(), flow.sizes, self._why)
@@ -309,35 +309,6 @@ class Keeper:
         send(warden, "ended", end.status, end.at, end.sizes, end.why)
         if left:
             send(warden, "left", sorted(left))
-
-    def _end_tree(self) -> set[int]:
-        if self._level == "namespace":
-            return self._end_namespace()
-        if self._group:
-            self._group.kill(END_WITHIN)
-        if self._level == "group":
-            end_group(self._pid, self._marker)
-        return process_table.end_children(frozenset(), self._reap, END_WITHIN)
-
-    def _end_namespace(self) -> set[int]:
-        """Kills the namespace as its init: no process can escape a signal to all by forking."""
-        deadline = time.monotonic() + END_WITHIN
-        while time.monotonic() < deadline:
-            process_table.send(-1, signal.SIGKILL)
-            if not self._reap():
-                break
-            time.sleep(0.0005)
-        return set()  # what is left ends with this process
-
-
-def end_group(leader: int, marker: str) -> None:
-    """Kills the process group and the carriers of the marker, where there is no reaper."""
-    if leader:
-        try:
-            os.killpg(leader, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-    process_table.end(lambda: process_table.carriers(marker, process_table.snapshot()), END_WITHIN)
 
 
 def _count_pids_from(pid: str) -> None:

@@ -18,11 +18,10 @@ from tillerman.supervision.linux.process_table import LINUX
 from tillerman.supervision.protocol.channel import Channel
 from tillerman.supervision.warden import exit_file, records, supervision_level
 from tillerman.supervision.warden.keeper import (
-    END_WITHIN,
     close_all_but,
-    end_group,
     wake_on_child_exit,
 )
+from tillerman.supervision.warden.process_tree import END_WITHIN, end_group
 from tillerman.supervision.warden.program import Program
 from tillerman.supervision.warden.program_starter import ProgramStarter
 from tillerman.supervision.warden.supervised_program import (
