@@ -81,7 +81,7 @@ verdicts: $(READY) ## play every case on every agent, and write down what each d
 	$(BIN)/python tests/conformance/verdicts.py $(VENV)/verdicts
 	$(BIN)/python docs/generate.py
 
-fix: $(READY) ## format and mend what ruff can
+fix: $(READY) ## format and fix what ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
