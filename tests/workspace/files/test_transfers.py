@@ -200,6 +200,25 @@ def test_what_is_no_archive_is_refused(files: Files, root: Path, outside: Path) 
     assert everything(root) == set()
 
 
+@pytest.mark.parametrize("data", [b"PK\x03\x04garbage", b"\x1f\x8bgarbage", b"BZhgarbage"])
+def test_a_damaged_archive_leaves_no_folder(
+    files: Files, root: Path, outside: Path, data: bytes
+) -> None:
+    assert "damaged" in unpacked(files, outside, data, "in/deep").stopped
+    assert everything(root) == set()
+
+
+def test_a_program_stays_executable_when_it_is_copied_in_or_out(
+    files: Files, root: Path, outside: Path
+) -> None:
+    (outside / "run").write_text("#!/bin/sh\n")
+    for mode in (0o644, 0o755, 0o6711):
+        (outside / "run").chmod(mode)
+        files.import_file(str(outside / "run"), f"run{mode}")
+        copies = (root / f"run{mode}", Path(files.export_file(f"run{mode}").path))
+        assert {copy.stat().st_mode & 0o7100 for copy in copies} == {mode & 0o100}
+
+
 def test_spoiled_archives_stay_inside(files: Files, outside: Path, tmp_path: Path) -> None:
     """The short form; the long one is tests/torture/test_confined_paths.py."""
     chance = random.Random(1)
@@ -264,6 +283,16 @@ def test_a_zip_holds_what_was_asked_for_and_no_links(
 def unpacked_names(files: Files, source: str) -> set[str]:
     files.import_file(source, "back", unpack=True)
     return everything(files.root.path / "back")
+
+
+def test_a_zip_holds_every_file_even_if_names_look_alike(files: Files, root: Path) -> None:
+    for name in (b"a\xff", b"a\xfe", "a\N{REPLACEMENT CHARACTER}".encode(), b"plain"):
+        Path(os.fsdecode(os.fsencode(root) + b"/" + name)).write_bytes(name)
+    done = files.export_zip([".", "plain"], "all")
+    assert done.files == 4 and "not UTF-8" in done.notes[0]
+    with zipfile.ZipFile(done.path) as archive:
+        held = {archive.read(name) for name in archive.namelist()}
+    assert held == {path.read_bytes() for path in root.iterdir()}
 
 
 def test_a_zip_that_cannot_be_made_leaves_nothing(

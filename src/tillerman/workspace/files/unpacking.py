@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterator
+from itertools import chain
 
 from msgspec import Struct
 
@@ -69,10 +70,16 @@ def unpack(
     read = os.fstat(archive).st_size
     most = _most(archive)
     inside = members(archive, most)
-    root.make_folder(path)
     work = _Work(root, "/".join(root.parts(path)), time.monotonic() + _SECONDS, allowed)
     try:
-        for count, member in enumerate(inside):
+        first = next(inside, None)  # before the folder is created: it may be damaged
+    except Damaged as error:
+        return work.result(f"the archive is damaged: {error}")
+    except TooMuch:
+        return work.result(f"more than {most} bytes come out of {read}")
+    root.make_folder(path)
+    try:
+        for count, member in enumerate(chain([first] if first else [], inside)):
             if count >= MOST_FILES:
                 return work.result(f"it contains more than {MOST_FILES} members")
             work.unpack(member)
