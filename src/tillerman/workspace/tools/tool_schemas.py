@@ -380,7 +380,11 @@ def _bounds(kind: type[msgspec.Struct]) -> dict[str, int | type[msgspec.Struct]]
 
 def _check_variables(call: ToolCallArguments) -> None:
     """Checks variable names: each becomes a word of the command that the policy checks."""
-    for name in (call.env or ()) if isinstance(call, ExecuteShell) else ():
+    if not isinstance(call, ExecuteShell):
+        return
+    for name, value in (call.env or {}).items():
+        if "\0" in value:
+            raise Refused(f"env: {name} contains a NUL character", hint="remove it")
         if not (name.isascii() and name.isidentifier()):
             raise Refused(f"env: {name!r} is not a variable name", hint="use letters, digits, _")
 
