@@ -6,6 +6,7 @@ import base64
 import codecs
 import hashlib
 import random
+import resource
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -138,6 +139,19 @@ def test_a_file_is_made_with_the_folders_above_it(files: Files, root: Path) -> N
     assert edit.diff == "--- /dev/null\n+++ b/x/y/z.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
     with pytest.raises(Refused):
         files.write_file("other/z", "", create_parents=False)
+
+
+def test_a_write_that_fails_leaves_no_folder(files: Files, root: Path) -> None:
+    (root / "there").mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+    try:
+        for path in ("new/deep/a", "there/deep/a", "a"):
+            with pytest.raises(Refused, match="larger than the maximum file size"):
+                files.write_file(path, "x" * 5_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in root.rglob("*")] == ["there"]
 
 
 def test_a_file_is_written_only_over_what_the_caller_has_read(files: Files, root: Path) -> None:

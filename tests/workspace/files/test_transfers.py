@@ -70,6 +70,8 @@ def test_only_a_regular_file_by_its_whole_path_is_copied(
     for name in ("link", "pipe", "gone", "."):
         with pytest.raises(Refused):
             files.import_file(str(outside / name), "copy")
+    with pytest.raises(Refused, match=f"^{outside}/link is a link to secret$"):
+        files.import_file(str(outside / "link"), "copy")
     for source in ("outside/secret", "", "a\0b", "~/x"):
         with pytest.raises(Refused):
             files.import_file(source, "copy")
@@ -200,12 +202,24 @@ def test_what_is_no_archive_is_refused(files: Files, root: Path, outside: Path) 
     assert everything(root) == set()
 
 
-@pytest.mark.parametrize("data", [b"PK\x03\x04garbage", b"\x1f\x8bgarbage", b"BZhgarbage"])
-def test_a_damaged_archive_leaves_no_folder(
-    files: Files, root: Path, outside: Path, data: bytes
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"PK\x03\x04garbage", b"\x1f\x8bgarbage", b"BZhgarbage",
+        zipped([("deep/one", b"1")]).replace(zlib.crc32(b"1").to_bytes(4, "little"), b"1234"),
+        _tar("", tarfile.PAX_FORMAT)({"deep/one": b"1" * 5_000})[:3_000],
+        zipped([("deep/bomb", bytes(40 << 20))]),
+    ],
+    ids=["zip", "gz", "bz2", "checksum", "cut", "bomb"],
+)  # fmt: skip
+@pytest.mark.parametrize("there", [(), ("in",), ("in", "in/empty")])
+def test_an_archive_of_which_nothing_can_be_unpacked_leaves_no_folder(
+    files: Files, root: Path, outside: Path, data: bytes, there: tuple[str, ...]
 ) -> None:
-    assert "damaged" in unpacked(files, outside, data, "in/deep").stopped
-    assert everything(root) == set()
+    for name in there:
+        (root / name).mkdir()
+    assert unpacked(files, outside, data, "in/empty").stopped
+    assert everything(root) == set(there)
 
 
 def test_a_program_stays_executable_when_it_is_copied_in_or_out(
