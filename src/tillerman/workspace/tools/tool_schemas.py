@@ -358,7 +358,7 @@ def _cut(given: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]
     for name, most in _bounds(kind).items():
         value = cut.get(name)
         if isinstance(most, float | int):
-            if type(value) in (float, int):
+            if isinstance(value, float | int) and not isinstance(value, bool):
                 cut[name] = min(value, most)
         elif isinstance(value, dict):
             cut[name] = _cut(value, most)
