@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.stand_ins.warm_python import Forked, run_tillerman, start_tillerman
 
-MAX_WAIT = 30.0  # seconds; a busy machine takes its time
+MAX_WAIT = 60.0  # seconds; longer than a command may take, so that one that hangs is reported
 PROCESS = re.compile(r"\bp[0-9a-f]{10}\b")
 LIBRARIES = ("mcp",)  # a second of each start
 TALKER = "echo ready; while read word; do echo heard $word; done"

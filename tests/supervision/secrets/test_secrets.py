@@ -102,6 +102,13 @@ def test_the_whole_of_a_multiline_secret_is_one_secret() -> None:
     assert secrets.redact_text(f"<{PEM.strip()}>") == "<[secret:KEY]>"
 
 
+def test_a_secret_of_short_lines_is_found_whatever_ends_its_lines() -> None:
+    secrets = Secrets({"KEY": "first99XX\nsecond88YY\nthird-77"})
+    for end in ("\n", "\r\n", "\\n", "\\r\\n", "\\\\r\\\\n", "%0A", "%0D%0A"):
+        text = f"<first99XX{end}second88YY{end}third-77>"
+        assert secrets.redact_text(text) == "<[secret:KEY]>", end
+
+
 def test_a_value_under_two_names_keeps_the_first() -> None:
     secrets = Secrets({"FIRST": LONG, "SECOND": LONG})
     assert secrets.redact_text(LONG) == "[secret:FIRST]"

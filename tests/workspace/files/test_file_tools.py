@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import hashlib
 import random
+import resource
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.content.unified_diff import difference
 from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.reading import FileText
 from tillerman.workspace.files.refusal import Refused
 
 
@@ -62,6 +67,8 @@ def test_every_window_is_a_part_of_the_whole(files: Files, root: Path, text: str
         (b"\xef\xbb\xbf" + "ä\r\n".encode(), "utf-8-sig", "crlf"),
         (b"\xff\xfe" + "ä\r\n".encode("utf-16-le"), "utf-16-le", "crlf"),
         (b"\xfe\xff" + "ä\n".encode("utf-16-be"), "utf-16-be", "lf"),
+        (b"\xff\xfe\0\0" + "ä\r\n".encode("utf-32-le"), "utf-32-le", "crlf"),
+        (b"\0\0\xfe\xff" + "ä\n".encode("utf-32-be"), "utf-32-be", "lf"),
         ("ä\n".encode("latin-1"), "latin-1", "lf"),
         (b"x" * 70_000 + b"\r\n\xe4", "latin-1", "crlf"),
         (b"\xc3", "latin-1", "none"),
@@ -132,6 +139,19 @@ def test_a_file_is_made_with_the_folders_above_it(files: Files, root: Path) -> N
     assert edit.diff == "--- /dev/null\n+++ b/x/y/z.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
     with pytest.raises(Refused):
         files.write_file("other/z", "", create_parents=False)
+
+
+def test_a_write_that_fails_leaves_no_folder(files: Files, root: Path) -> None:
+    (root / "there").mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+    try:
+        for path in ("new/deep/a", "there/deep/a", "a"):
+            with pytest.raises(Refused, match="larger than the maximum file size"):
+                files.write_file(path, "x" * 5_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in root.rglob("*")] == ["there"]
 
 
 def test_a_file_is_written_only_over_what_the_caller_has_read(files: Files, root: Path) -> None:
@@ -243,6 +263,7 @@ def test_the_encoding_stays(files: Files, root: Path) -> None:
     for data, new in (
         (b"\xfe\xff" + "ä\nö\n".encode("utf-16-be"), b"\xfe\xff" + "ä\nü\n".encode("utf-16-be")),
         (b"\xef\xbb\xbf" + "ä\nö\n".encode(), b"\xef\xbb\xbf" + "ä\nü\n".encode()),
+        ("ä\nö\n".encode("utf-32"), "ä\nü\n".encode("utf-32")),
         ("ä\nö\n".encode("latin-1"), "ä\nü\n".encode("latin-1")),
     ):
         (root / "a").write_bytes(data)
@@ -250,6 +271,59 @@ def test_the_encoding_stays(files: Files, root: Path) -> None:
         assert (root / "a").read_bytes() == new
     with pytest.raises(Refused, match="latin-1"):
         files.replace_lines_in_file("a", 2, 2, "→", "ü")
+
+
+def test_an_edit_changes_no_byte_of_another_line_whatever_the_bytes_are(
+    files: Files, root: Path
+) -> None:
+    chance = random.Random(7)
+    results: Counter[str] = Counter()
+    marks = {"utf-8-sig": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-8": b""}
+    for _ in range(300):
+        codec, mark = chance.choice(list(marks.items()))
+        text = "".join(chance.choices("aé→😀\0\r\n", k=8)) if codec != "utf-8" else "é\n"
+        ends = [
+            text.encode(codec.removesuffix("-sig")),
+            b"",
+            chance.randbytes(3),
+            b"\xff",
+            b"\x00\xd8",
+        ]
+        before, after = chance.choice(ends), chance.choice(ends)
+        old, new = (one.encode(codec.removesuffix("-sig")) for one in ("\nOLD\n", "\nNEW\n"))
+        (root / "a").write_bytes(mark + before + old + after)
+        try:
+            files.replace_text_in_file("a", "OLD", "NEW")
+        except Refused:
+            assert (root / "a").read_bytes() == mark + before + old + after
+            results["refused"] += 1
+        else:
+            assert (root / "a").read_bytes() == mark + before + new + after
+            results["written"] += 1
+    assert min(results.values()) > 50
+
+
+def test_a_file_with_invalid_bytes_is_read_with_a_note_and_may_be_replaced_as_a_whole(
+    files: Files, root: Path
+) -> None:
+    (root / "a").write_bytes(b"\xff\xfe" + "one\n".encode("utf-16-le") + b"\x00\xd8x")
+    read = files.read_file("a")
+    assert isinstance(read, FileText) and read.text.startswith("one\n")
+    assert "not valid utf-16-le" in read.notes[0]
+    with pytest.raises(Refused, match="damaged"):
+        files.replace_lines_in_file("a", 1, 1, "two", "one")
+    assert files.write_file("a", "whole\n", read.hash).changed
+    assert (root / "a").read_bytes() == b"whole\n"
+
+
+def test_bytes_that_contain_a_secret_are_not_given_as_base64(root: Path, tmp_path: Path) -> None:
+    secrets = Secrets({"TOKEN": "tok_9fK2mQ7xWc41"})
+    with ConfinedRoot(root) as confined:
+        files = Files(confined, tmp_path / "exports", secrets)
+        for secret in ("tok_9fK2mQ7xWc41", "sk-abcdefghijklmnop0123456789"):
+            (root / "a").write_bytes(b"\0\1" + secret.encode() + b"\0")
+            with pytest.raises(Refused, match="contains a secret"):
+                files.read_file("a", binary="base64")
 
 
 def test_descriptors_are_closed(files: Files, root: Path) -> None:

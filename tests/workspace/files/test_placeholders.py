@@ -126,6 +126,19 @@ def test_a_tag_that_a_command_wrote_into_the_file_stays_text(files: Files, root:
     assert (root / "a").read_text() == f"{KEY}\n{OTHER}\n{tag}\nnew\n"
 
 
+def test_a_registered_secret_of_several_lines_is_restored_in_a_file_with_crlf(
+    root: Path, tmp_path: Path
+) -> None:
+    data = b"a\r\nfirst99XX\r\nsecond88YY\r\nthird-77\r\nlast\r\n"
+    (root / "a").write_bytes(data)
+    with ConfinedRoot(root) as confined:
+        files = Files(confined, tmp_path, Secrets({"KEY": "first99XX\nsecond88YY\nthird-77"}))
+        seen = read(files)
+        assert [line for line in seen.text.split("\n") if "secret:" not in line] == ["a", "last"]
+        files.write_file("a", seen.text.replace("last", "end\n"), seen.hash)
+    assert (root / "a").read_bytes() == data.replace(b"last", b"end")
+
+
 def test_lines_of_a_long_secret_keep_their_numbers(files: Files, root: Path) -> None:
     rows = private_key("MIIEvQ" * 10, "c2VjcmV0" * 8)
     (root / "a").write_bytes("\r\n".join(["one", *rows, "six", ""]).encode())

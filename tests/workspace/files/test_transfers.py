@@ -70,6 +70,8 @@ def test_only_a_regular_file_by_its_whole_path_is_copied(
     for name in ("link", "pipe", "gone", "."):
         with pytest.raises(Refused):
             files.import_file(str(outside / name), "copy")
+    with pytest.raises(Refused, match=f"^{outside}/link is a link to secret$"):
+        files.import_file(str(outside / "link"), "copy")
     for source in ("outside/secret", "", "a\0b", "~/x"):
         with pytest.raises(Refused):
             files.import_file(source, "copy")
@@ -200,6 +202,37 @@ def test_other_files_are_refused_as_archives(files: Files, root: Path, outside: 
     assert everything(root) == set()
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"PK\x03\x04garbage", b"\x1f\x8bgarbage", b"BZhgarbage",
+        zipped([("deep/one", b"1")]).replace(zlib.crc32(b"1").to_bytes(4, "little"), b"1234"),
+        _tar("", tarfile.PAX_FORMAT)({"deep/one": b"1" * 5_000})[:3_000],
+        zipped([("deep/bomb", bytes(40 << 20))]),
+    ],
+    ids=["zip", "gz", "bz2", "checksum", "cut", "bomb"],
+)  # fmt: skip
+@pytest.mark.parametrize("there", [(), ("in",), ("in", "in/empty")])
+def test_an_archive_of_which_nothing_can_be_unpacked_leaves_no_folder(
+    files: Files, root: Path, outside: Path, data: bytes, there: tuple[str, ...]
+) -> None:
+    for name in there:
+        (root / name).mkdir()
+    assert unpacked(files, outside, data, "in/empty").stopped
+    assert everything(root) == set(there)
+
+
+def test_a_program_stays_executable_when_it_is_copied_in_or_out(
+    files: Files, root: Path, outside: Path
+) -> None:
+    (outside / "run").write_text("#!/bin/sh\n")
+    for mode in (0o644, 0o755, 0o6711):
+        (outside / "run").chmod(mode)
+        files.import_file(str(outside / "run"), f"run{mode}")
+        copies = (root / f"run{mode}", Path(files.export_file(f"run{mode}").path))
+        assert {copy.stat().st_mode & 0o7100 for copy in copies} == {mode & 0o100}
+
+
 def test_corrupted_archives_stay_inside(files: Files, outside: Path, tmp_path: Path) -> None:
     """The short form; the long one is tests/torture/test_confined_paths.py."""
     chance = random.Random(1)
@@ -262,6 +295,16 @@ def test_a_zip_holds_the_requested_files_and_no_links(
 def unpacked_names(files: Files, source: str) -> set[str]:
     files.import_file(source, "back", unpack=True)
     return everything(files.root.path / "back")
+
+
+def test_a_zip_holds_every_file_even_if_names_look_alike(files: Files, root: Path) -> None:
+    for name in (b"a\xff", b"a\xfe", "a\N{REPLACEMENT CHARACTER}".encode(), b"plain"):
+        Path(os.fsdecode(os.fsencode(root) + b"/" + name)).write_bytes(name)
+    done = files.export_zip([".", "plain"], "all")
+    assert done.files == 4 and "not UTF-8" in done.notes[0]
+    with zipfile.ZipFile(done.path) as archive:
+        held = {archive.read(name) for name in archive.namelist()}
+    assert held == {path.read_bytes() for path in root.iterdir()}
 
 
 def test_a_zip_that_fails_leaves_nothing(

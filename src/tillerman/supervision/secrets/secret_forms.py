@@ -139,7 +139,8 @@ class SecretForm:
     def pattern(self) -> re.Pattern[bytes]:
         if self.wraps:
             return re.compile(_WRAP.join(map(_wrapped, self.text)))
-        return re.compile(b"".join(map(_spellings, self.text)))
+        text = self.text.replace("\r\n", "\n")
+        return re.compile(b"".join(map(_spellings_in_line, text)))
 
     @property
     def longest(self) -> int:
@@ -147,7 +148,7 @@ class SecretForm:
         if self.wraps:
             lines = 1 + len(self.text) // _LINE
             return 4 * len(self.text) + lines * _MOST_RAW_BYTES
-        return len(self.text) * _MOST_RAW_BYTES
+        return (len(self.text) + self.text.count("\n")) * _MOST_RAW_BYTES
 
 
 def forms_of(name: str, value: str) -> list[SecretForm]:
@@ -160,6 +161,12 @@ def forms_of(name: str, value: str) -> list[SecretForm]:
 def _wrapped(character: str) -> bytes:
     """Letters and digits of an encoded text are never escaped."""
     return character.encode() if character.isalnum() else _spellings(character)
+
+
+def _spellings_in_line(character: str) -> bytes:
+    """A line may end in LF or in CRLF, whichever the value has."""
+    optional = b"(?:" + _spellings("\r") + b")?" if character == "\n" else b""
+    return optional + _spellings(character)
 
 
 def _spellings(character: str) -> bytes:

@@ -51,7 +51,7 @@ class OldFile(Struct, frozen=True):
 
     seen: ObservedFile
     hash: str
-    redacted: RedactedText | None  # None: not a text, or too large
+    redacted: RedactedText | None  # None: not a text, damaged, or too large
     encoding: Encoding
     line_ends: LineEnds
 
@@ -151,7 +151,7 @@ def _change(
             raise Refused(f"{shown_path} does not exist", hint="use write_file to create files")
         if old.redacted is None:
             raise Refused(
-                f"{shown_path} is not text, or larger than {MOST_EDITED} bytes",
+                f"{shown_path} is not text, damaged, or larger than {MOST_EDITED} bytes",
                 hint="change it with a command",
             )
         content = changed(shown_path, old.redacted.text)
@@ -213,7 +213,8 @@ def _put(
         before = old.redacted.text if old and old.redacted else None
         diff = difference(shown_path, before, content) if changed else UnifiedDiff()
     else:
-        notes.append(f"no diff: the old content is not text, or larger than {MOST_EDITED} bytes")
+        what = f"not text, damaged, or larger than {MOST_EDITED} bytes"
+        notes.append(f"no diff: the old content is {what}")
     if diff and diff.left_out:
         notes.append(f"{diff.left_out} lines of the diff are not shown")
     return AppliedEdit(
@@ -234,7 +235,7 @@ def _read_old(slot: Slot, secrets: Secrets) -> OldFile | None:
     if seen is None:
         return None
     found = text_decoding.survey(seen.file)
-    if found.encoding is None or found.size > MOST_EDITED:
+    if found.encoding is None or found.encoding.damaged or found.size > MOST_EDITED:
         return OldFile(seen, found.hash, None, text_decoding.UTF_8, found.line_ends)
     redacted = RedactedText("".join(text_decoding.pieces(seen.file, found.encoding)), secrets)
     return OldFile(seen, found.hash, redacted, found.encoding, found.line_ends)

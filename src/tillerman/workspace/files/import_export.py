@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import posixpath
+import stat
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -64,7 +65,8 @@ def import_file(
         if unpack_it:
             return unpack(root, file, path, members)
         digest = hashlib.sha256()
-        written = root.write(path, _bounded(file, digest), over=False)
+        executable = _is_executable(file)
+        written = root.write(path, _bounded(file, digest), over=False, executable=executable)
     finally:
         os.close(file)
     return Imported(shown("/".join(root.parts(path))), written.size, digest.hexdigest())
@@ -116,9 +118,14 @@ def export_file(root: ConfinedRoot, exports: Path, path: str, name: str | None =
     try:
         size = os.fstat(file).st_size
         if size > MOST_BYTES:
-            raise Refused(f"{shown(path)} has {size} bytes, at most {MOST_BYTES} are popped out")
+            raise Refused(f"{shown(path)} has {size} bytes, at most {MOST_BYTES} can be exported")
         chosen = _chosen(name or root.parts(path)[-1])
-        copy, size = _put(exports, chosen, lambda: _bounded(file, hashlib.sha256()))
+        copy, size = _put(
+            exports,
+            chosen,
+            lambda: _bounded(file, hashlib.sha256()),
+            executable=_is_executable(file),
+        )
     finally:
         os.close(file)
     return Exported(str(copy), size)
@@ -146,7 +153,13 @@ def _chosen(name: str) -> str:
     return name
 
 
-def _put(exports: Path, name: str, chunks: Callable[[], Iterator[bytes]]) -> tuple[Path, int]:
+def _is_executable(file: int) -> bool:
+    return bool(os.fstat(file).st_mode & stat.S_IXUSR)
+
+
+def _put(
+    exports: Path, name: str, chunks: Callable[[], Iterator[bytes]], *, executable: bool = False
+) -> tuple[Path, int]:
     try:
         exports.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -156,7 +169,7 @@ def _put(exports: Path, name: str, chunks: Callable[[], Iterator[bytes]]) -> tup
         for number in range(1, _MOST_NAMES):
             tried = name if number == 1 else f"{plain.stem}-{number}{plain.suffix}"
             if root.status(f"./{tried}") is None:
-                written = root.write(f"./{tried}", chunks(), over=False)
+                written = root.write(f"./{tried}", chunks(), over=False, executable=executable)
                 return exports / tried, written.size
     raise Refused(f"there are already {_MOST_NAMES} exports named {name}", hint="use another name")
 
@@ -185,7 +198,9 @@ class _Packing:
     def __init__(self, root: ConfinedRoot, paths: Sequence[str]) -> None:
         self._root, self._paths = root, paths
         self._left_out: dict[str, int] = {}
-        self._names: set[str] = set()
+        self._paths_packed: set[str] = set()
+        self._names: set[str] = set()  # in the zip
+        self._renamed = 0
         self._room = MOST_BYTES
 
     @property
@@ -193,7 +208,10 @@ class _Packing:
         return len(self._names)
 
     def notes(self) -> tuple[str, ...]:
-        return tuple(f"{count} left out: {why}" for why, count in self._left_out.items() if count)
+        notes = [f"{count} left out: {why}" for why, count in self._left_out.items() if count]
+        if self._renamed:
+            notes.append(f"{self._renamed} renamed: some names are not UTF-8")
+        return tuple(notes)
 
     def chunks(self) -> Iterator[bytes]:
         drain = _Drain()
@@ -210,8 +228,7 @@ class _Packing:
         yield drain.pop()
 
     def _add(self, archive: zipfile.ZipFile, found: WalkEntry) -> Iterator[None]:
-        name = shown(found.path)
-        if found.kind == "folder" or name in self._names:
+        if found.kind == "folder" or found.path in self._paths_packed:
             return
         opened = found.open() if found.kind == "file" else None
         if opened is None:
@@ -220,8 +237,7 @@ class _Packing:
         try:
             if len(self._names) >= MOST_FILES:
                 raise Refused(f"there are more than {MOST_FILES} files", hint="export fewer files")
-            self._names.add(name)
-            info = zipfile.ZipInfo(name)
+            info = zipfile.ZipInfo(self._new_name(found.path))
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = (opened.status.st_mode & 0o777 | 0o100000) << 16
             with contextlib.closing(archive.open(info, "w")) as member:
@@ -235,6 +251,18 @@ class _Packing:
                     yield
         finally:
             os.close(opened.number)
+
+    def _new_name(self, path: str) -> str:
+        """Returns a name for a file. A zip has names of text: those that are not may look alike."""
+        self._paths_packed.add(path)
+        name = shown(path)
+        number = 1
+        while name in self._names:
+            number += 1
+            name = f"{shown(path)}-{number}"
+        self._renamed += name != path
+        self._names.add(name)
+        return name
 
     def _skip(self, why: str, count: int) -> None:
         self._left_out[why] = self._left_out.get(why, 0) + count

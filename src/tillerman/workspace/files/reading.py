@@ -98,12 +98,18 @@ def _lines(
     notes = []
     if encoding.guessed:
         notes.append("not UTF-8: it was decoded as latin-1, which may be wrong")
+    if encoding.damaged:
+        notes.append(
+            f"some bytes are not valid {encoding.name} and are shown as U+FFFD: the file cannot be "
+            "edited by tools"
+        )
     if window.cut:
         notes.append(f"{window.cut} lines are truncated after {text.LONGEST_LINE} characters")
     if seen.line_ends == "mixed":
         notes.append("some lines end in CRLF, some in LF")
     if hidden := redacted.hidden_in("\n".join(window.lines)):
-        notes.append(_hidden(hidden, writable=seen.size <= MOST_EDITED))
+        writable = seen.size <= MOST_EDITED and not encoding.damaged
+        notes.append(_hidden(hidden, writable=writable))
     if window.more:
         of = f" of {seen.lines}" if seen.lines is not None else ""
         notes.append(f"lines {offset} to {last}{of} are shown: continue with offset {last + 1}")
@@ -125,7 +131,7 @@ def _lines(
 def _hidden(count: int, *, writable: bool) -> str:
     what = f"{count} placeholders [secret:…] stand for redacted secrets"
     if not writable:
-        return f"{what}: the file is too large to be edited by tools"
+        return f"{what}: the file cannot be edited by tools"
     return (
         f"{what}: keep each one unchanged when you write this file, and the secret is restored; "
         "omit it to remove the secret"
@@ -159,6 +165,8 @@ def _binary(
             hint="export it, or inspect it with a command",
         )
     data = b"".join(text.chunks(file, end=MOST_BINARY))
+    if secrets.finds(data):  # base64 would hide it from redaction, or be broken by it
+        raise Refused(f"{path} is not text and contains a secret", hint="export it for the user")
     encoded = base64.b64encode(data).decode()
     return FileText(path, encoded, len(data), "base64", hash=text.content_hash(data))
 

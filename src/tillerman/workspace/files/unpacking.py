@@ -69,20 +69,31 @@ def unpack(
     read = os.fstat(archive).st_size
     most = _most(archive)
     inside = members(archive, most)
-    root.make_folder(path)
     work = _Work(root, "/".join(root.parts(path)), time.monotonic() + _SECONDS, allowed)
+    try:
+        with root.made_folder(path):
+            stopped = _unpack_all(work, inside, most, read)
+            if stopped and not work.made:
+                raise _Nothing
+    except _Nothing:
+        pass
+    return work.result(stopped)
+
+
+def _unpack_all(work: _Work, inside: Iterator[ArchiveMember], most: int, read: int) -> str:
+    """Returns why it was stopped, or ""."""
     try:
         for count, member in enumerate(inside):
             if count >= MOST_FILES:
-                return work.result(f"it contains more than {MOST_FILES} members")
+                return f"it contains more than {MOST_FILES} members"
             work.unpack(member)
     except Damaged as error:
-        return work.result(f"the archive is damaged: {error}")
+        return f"the archive is damaged: {error}"
     except TooMuch:
-        return work.result(f"more than {most} bytes come out of {read}")
+        return f"more than {most} bytes come out of {read}"
     except _Late:
-        return work.result(f"it took longer than {_SECONDS:.0f} s")
-    return work.result("")
+        return f"it took longer than {_SECONDS:.0f} s"
+    return ""
 
 
 def _most(archive: int) -> int:
@@ -93,13 +104,17 @@ class _Late(Exception):
     pass
 
 
+class _Nothing(Exception):
+    """No file was unpacked: the folder for them is removed."""
+
+
 class _Work:
     def __init__(
         self, root: ConfinedRoot, folder: str, until: float, allowed: Collection[str] | None
     ) -> None:
         self._root, self._folder, self._until = root, folder, until
         self._allowed = allowed
-        self._made: set[str] = set()
+        self.made: set[str] = set()
         self._skipped: list[Skipped] = []
         self._more = 0
         self._size = 0
@@ -124,14 +139,14 @@ class _Work:
         if member.kind == "folder":
             self._root.make_folder(path)
             return
-        if name in self._made:
+        if name in self.made:
             raise Refused("duplicate name")
         if self._allowed is not None and name not in self._allowed:
             raise Refused("the archive changed after it was checked")
         written = self._root.write(
             path, self._chunks(member), over=False, executable=member.executable, durable=False
         )
-        self._made.add(name)
+        self.made.add(name)
         self._size += written.size
 
     def _chunks(self, member: ArchiveMember) -> Iterator[bytes]:
@@ -150,7 +165,7 @@ class _Work:
     def result(self, stopped: str) -> Unpacked:
         return Unpacked(
             shown(self._folder) or ".",
-            len(self._made),
+            len(self.made),
             self._size,
             tuple(self._skipped),
             self._more,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -46,6 +47,11 @@ class UnknownProcess(Refused):
 def not_started(error: OSError, cwd: Path) -> Refused:
     if error.filename == str(cwd):
         return refused(error, str(cwd))
+    if error.errno == errno.E2BIG:
+        return Refused(
+            "the command with its variables is too long to be started",
+            hint="write a script or an input file with write_file, and run that",
+        )
     return Refused(
         f"the command could not be started: {error.strerror or error}",
         hint="`tillerman doctor` shows what works here",

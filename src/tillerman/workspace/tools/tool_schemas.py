@@ -54,7 +54,10 @@ class ExecuteShell(ToolCallArguments, frozen=True):
     title = "Run a command"
 
     command: Annotated[str, Meta(description="one command line for sh", min_length=1)]
-    timeout: Annotated[float, Meta(description="seconds, of sync", gt=0, le=LONGEST_RUN)] = 30
+    timeout: Annotated[
+        float,
+        Meta(gt=0, description="seconds, of sync, at most 3600", extra={"most": LONGEST_RUN}),
+    ] = 30
     run_mode: Literal["sync", "async", "background"] = "sync"
     isolation: (
         Annotated[
@@ -354,17 +357,18 @@ def _cut(given: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]
     cut = dict(given)
     for name, most in _bounds(kind).items():
         value = cut.get(name)
-        if isinstance(most, int) and type(value) is int:
-            cut[name] = min(value, most)
-        elif not isinstance(most, int) and isinstance(value, dict):
+        if isinstance(most, float | int):
+            if isinstance(value, float | int) and not isinstance(value, bool):
+                cut[name] = min(value, most)
+        elif isinstance(value, dict):
             cut[name] = _cut(value, most)
     return cut
 
 
 @cache
-def _bounds(kind: type[msgspec.Struct]) -> dict[str, int | type[msgspec.Struct]]:
+def _bounds(kind: type[msgspec.Struct]) -> dict[str, float | type[msgspec.Struct]]:
     """Returns the maximum of each field, or its struct type."""
-    found: dict[str, int | type[msgspec.Struct]] = {}
+    found: dict[str, float | type[msgspec.Struct]] = {}
     info = msgspec.inspect.type_info(kind)
     assert isinstance(info, msgspec.inspect.StructType)
     for field in info.fields:
@@ -380,7 +384,11 @@ def _bounds(kind: type[msgspec.Struct]) -> dict[str, int | type[msgspec.Struct]]
 
 def _check_variables(call: ToolCallArguments) -> None:
     """Checks variable names: each becomes a word of the command that the policy checks."""
-    for name in (call.env or ()) if isinstance(call, ExecuteShell) else ():
+    if not isinstance(call, ExecuteShell):
+        return
+    for name, value in (call.env or {}).items():
+        if "\0" in value:
+            raise Refused(f"env: {name} contains a NUL character", hint="remove it")
         if not (name.isascii() and name.isidentifier()):
             raise Refused(f"env: {name!r} is not a variable name", hint="use letters, digits, _")
 

@@ -190,10 +190,18 @@ class ConfinedRoot:
 
     def make_folder(self, path: str) -> None:
         """Creates a folder and its parents. It may already exist."""
-        if self.parts(path):
-            parts = self.new_parts(path.rstrip("/"))
-            with self.explained(path), self.parent((*parts, ""), True):
-                pass
+        with self.made_folder(path):
+            pass
+
+    @contextlib.contextmanager
+    def made_folder(self, path: str) -> Iterator[None]:
+        """Creates a folder and its parents; an error removes those that are still empty."""
+        if not self.parts(path):
+            yield
+            return
+        parts = self.new_parts(path.rstrip("/"))
+        with self.explained(path), self.parent((*parts, ""), True):
+            yield
 
     def status(self, path: str) -> os.stat_result | None:
         """Returns the status of what a write would replace; None if absent. Follows no link."""
@@ -225,8 +233,12 @@ class ConfinedRoot:
 
     @contextlib.contextmanager
     def parent(self, parts: Sequence[str], create: bool) -> Iterator[int]:
-        """Opens the parent folder of the last name, component by component through no link."""
+        """Opens the parent folder of the last name, component by component through no link.
+
+        An error removes the folders that were created, unless they are in use.
+        """
         folder = os.open(".", FOLDER, dir_fd=self.fd)  # not dup(): that would share its position
+        created: list[tuple[int, str]] = []
         try:
             for at, name in enumerate((*parts[:-1], None)):
                 if self.guard:
@@ -236,14 +248,22 @@ class ConfinedRoot:
                 if create:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, dir_fd=folder)
+                        created.append((os.dup(folder), name))
                 inner = step(folder, name, FOLDER, "/".join(parts[: at + 1]))
                 os.close(folder)
                 folder = inner
                 if self.guard:
                     self.guard.check_file(os.fstat(folder), "/".join(parts[: at + 1]))
             yield folder
+        except BaseException:
+            for above, name in reversed(created):
+                with contextlib.suppress(OSError):
+                    os.rmdir(name, dir_fd=above)
+            raise
         finally:
             os.close(folder)
+            for above, _ in created:
+                os.close(above)
 
     @contextlib.contextmanager
     def explained(self, path: str) -> Iterator[None]:

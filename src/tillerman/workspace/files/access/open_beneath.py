@@ -56,14 +56,14 @@ def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
     raise OSError(number, os.strerror(number), path)
 
 
-def walk_down(folder: int, parts: Sequence[str], flags: int) -> int:
-    """Opens a path component by component, following no link."""
+def walk_down(folder: int, parts: Sequence[str], flags: int, shown_folder: str = "") -> int:
+    """Opens a path component by component, following no link. Errors name it with its folder."""
     here = os.open(".", FOLDER, dir_fd=folder) if not parts else os.dup(folder)
     for at, name in enumerate(parts, 1):
         last = at == len(parts)
         kind = flags | _ALWAYS if last else os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
         try:
-            here, above = step(here, name, kind, "/".join(parts[:at])), here
+            here, above = step(here, name, kind, shown_folder + "/".join(parts[:at])), here
         except BaseException:
             os.close(here)
             raise
@@ -92,7 +92,7 @@ def open_outside(path: str) -> int:
     parts = [part for part in posixpath.normpath(path).split("/") if part]
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        opened = walk_down(root, parts, os.O_RDONLY)
+        opened = walk_down(root, parts, os.O_RDONLY, "/")
     except OSError as error:
         raise refused(error, shown(path)) from None
     finally:

@@ -24,18 +24,21 @@ LineEnds = Literal["lf", "crlf", "mixed", "none"]
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+
+
+_WIDE = ("utf-16", "utf-32")  # encodings with NUL bytes in a text
 
 
 class Encoding(NamedTuple):
     name: str
     mark: bytes = b""  # the byte order mark
     guessed: bool = False
-
-    def decode(self, data: bytes) -> str:
-        return data[len(self.mark) :].decode(self._codec, "replace")
+    damaged: bool = False  # some bytes are invalid: encoding the text would change them
 
     def encode(self, text: str) -> bytes:
         return self.mark + text.encode(self._codec)
@@ -44,9 +47,9 @@ class Encoding(NamedTuple):
     def _codec(self) -> str:
         return "utf-8" if self.name == "utf-8-sig" else self.name
 
-    def decoder(self) -> codecs.IncrementalDecoder:
+    def decoder(self, errors: str = "replace") -> codecs.IncrementalDecoder:
         """Returns a decoder for the bytes after the mark."""
-        return codecs.getincrementaldecoder(self._codec)("replace")
+        return codecs.getincrementaldecoder(self._codec)(errors)
 
 
 UTF_8 = Encoding("utf-8")
@@ -97,34 +100,51 @@ def chunks(file: int, start: int = 0, end: int | None = None) -> Iterator[bytes]
 
 
 def survey(file: int) -> Survey:
+    try:
+        return _survey(file, "strict")
+    except UnicodeDecodeError:  # a byte order mark, but bytes that are invalid in its encoding
+        found = _survey(file, "replace")
+        return found._replace(encoding=found.encoding and found.encoding._replace(damaged=True))
+
+
+def _survey(file: int, errors: str) -> Survey:
     size = os.fstat(file).st_size
     whole = size <= SURVEYED
     digest, seen = hashlib.sha256(), 0
     encoding: Encoding | None = None
-    utf_8: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-8")()
-    decoder = utf_8
+    decoder = UTF_8.decoder("strict")
     feeds = returns = 0
     last = ""
-    for data in chunks(file, end=SURVEYED if whole else _CHUNK):
+    for chunk in chunks(file, end=SURVEYED if whole else _CHUNK):
+        data = chunk
         digest.update(data)
         if not seen:
             encoding = _marked(data)
-            decoder = encoding.decoder() if encoding.mark else utf_8
+            data = data[len(encoding.mark) :]
+            decoder = encoding.decoder(errors if encoding.mark else "strict")
+            seen += len(encoding.mark)
         seen += len(data)
-        if encoding is None or (not encoding.name.startswith("utf-16") and b"\0" in data):
+        if encoding is None or (not encoding.name.startswith(_WIDE) and b"\0" in data):
             encoding = None
             continue  # only the hash is still needed
         try:
             text = decoder.decode(data)
         except UnicodeDecodeError:
+            if encoding.mark:
+                raise
             encoding, decoder = LATIN_1, LATIN_1.decoder()
             text = data.decode("latin-1")
         feeds += text.count("\n")
         returns += (last + text).count("\r\n")
         last = "\r" if text.endswith("\r") else ""
         final = text[-1:] or "\n"
-    if encoding is UTF_8 and whole and not _ends(utf_8):
-        encoding = LATIN_1
+    if encoding and whole:
+        try:
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            if encoding.mark:
+                raise
+            encoding = LATIN_1
     lines = feeds + (final != "\n") if seen and encoding else 0
     return Survey(
         size,
@@ -137,14 +157,6 @@ def survey(file: int) -> Survey:
 
 def _marked(data: bytes) -> Encoding:
     return next((Encoding(name, mark) for mark, name in _MARKS if data.startswith(mark)), UTF_8)
-
-
-def _ends(decoder: codecs.IncrementalDecoder) -> bool:
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _line_ends(feeds: int, returns: int) -> LineEnds:
