@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
+from tillerman.paths import make_private
 from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.access.open_beneath import open_outside
 from tillerman.workspace.files.access.walk import DirectoryWalk, WalkEntry
@@ -148,7 +149,7 @@ def _chosen(name: str) -> str:
 
 def _put(exports: Path, name: str, chunks: Callable[[], Iterator[bytes]]) -> tuple[Path, int]:
     try:
-        exports.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(exports)
     except OSError as error:
         raise Refused(f"{exports} cannot be created: {error.strerror}") from None
     plain = PurePosixPath(name)
