@@ -74,7 +74,7 @@ async def follow(harness: Harness, options: Namespace) -> int:
     )
     keyboard = watch.find_keyboard(options)
     view = await watch.open_view(options, session, keyboard, scene)
-    waiting = None if keyboard else watch.WaitNotice(view, session.id, None)
+    waiting = None if keyboard else watch.WaitNotice(view, session.id)
     try:
         await watch.watch(watch.paged(session.entries(options.since)), view, waiting)
         await view.tell(f"session {session.id} is not running")
