@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.agents.decoding.token_meter import TokenCounts
-from tillerman.agents.opencode.stored_usage import counted, database
+from tillerman.agents.opencode.stored_usage import counted, database, finish_reason
 
 SCHEMA = """
 CREATE TABLE `session` (
@@ -17,6 +18,10 @@ CREATE TABLE `session` (
     `tokens_input` integer DEFAULT 0 NOT NULL, `tokens_output` integer DEFAULT 0 NOT NULL,
     `tokens_reasoning` integer DEFAULT 0 NOT NULL, `tokens_cache_read` integer DEFAULT 0 NOT NULL,
     `tokens_cache_write` integer DEFAULT 0 NOT NULL
+);
+CREATE TABLE `message` (
+    `id` text PRIMARY KEY, `session_id` text NOT NULL, `time_created` integer NOT NULL,
+    `data` text NOT NULL
 )
 """  # of 1.18.33, without what is not read
 
@@ -26,7 +31,7 @@ def store(tmp_path: Path) -> Path:
     file = tmp_path / "opencode.db"
     with sqlite3.connect(file) as opened:
         opened.execute("PRAGMA journal_mode = WAL")
-        opened.execute(SCHEMA)
+        opened.executescript(SCHEMA)
     return file
 
 
@@ -58,6 +63,30 @@ def test_a_session_is_counted_with_its_subagents_and_no_other(store: Path) -> No
         asked, written, said, thought, read = (sum(column) for column in zip(*below, strict=True))
         whole = TokenCounts(asked + written, said + thought, read, 0.5 * len(below))
         assert counted(store, top) == whole, top
+
+
+@pytest.mark.parametrize("reason", ["stop", "length", None, 7])
+def test_the_reason_is_that_of_the_last_answer_of_the_session(store: Path, reason: object) -> None:
+    messages = [
+        ("ses_1", 1, {"role": "assistant", "finish": "tool-calls"}),
+        ("ses_1", 3, {"role": "assistant", "finish": reason}),
+        ("ses_1", 2, {"role": "assistant", "finish": "content-filter"}),
+        ("ses_1", 4, {"role": "user"}),
+        ("ses_2", 9, {"role": "assistant", "finish": "other"}),
+    ]
+    with sqlite3.connect(store) as opened:
+        for number, (session, at, data) in enumerate(messages):
+            row = (f"msg_{number}", session, at, json.dumps(data))
+            opened.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
+    assert finish_reason(store, "ses_1") == (reason if isinstance(reason, str) else "")
+    assert finish_reason(store, "ses_3") == ""
+
+
+def test_the_reason_is_unknown_in_a_store_of_another_version(tmp_path: Path) -> None:
+    assert finish_reason(tmp_path / "opencode.db", "ses_1") == ""
+    with sqlite3.connect(tmp_path / "opencode.db") as opened:
+        opened.execute("CREATE TABLE message (id text)")
+    assert finish_reason(tmp_path / "opencode.db", "ses_1") == ""
 
 
 def test_a_turn_is_what_came_since(store: Path) -> None:

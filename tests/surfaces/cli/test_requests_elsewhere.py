@@ -139,8 +139,8 @@ def test_a_run_without_a_terminal_says_until_when_it_waits_and_then_denies(bench
     assert re.search(
         r"^waiting for an answer until \d\d:\d\d:\d\d \(1\.0 s\), then denied: Write a\.txt\n"
         r"  tillerman requests answer \w+/r1\.3 allow\n"
-        r"  a run without a terminal asks less with --approve edits or auto, never with readonly or "
-        r"none\n"
+        r"  a run without a terminal asks less with --approve edits or auto, never with readonly or"
+        r" none\n"
         r"  denied because there was no answer in time: No answer within 1 seconds, so this",
         done.stderr,
         re.MULTILINE,

@@ -1,4 +1,4 @@
-"""Conversation over ACP whose token usage is read from OpenCode's database."""
+"""Conversation over ACP, completed from OpenCode's database: token usage, and cut answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tillerman.agents.decoding.token_meter import TokenCounts
-from tillerman.agents.opencode.stored_usage import counted, database
+from tillerman.agents.opencode.failures import of_finish
+from tillerman.agents.opencode.stored_usage import counted, database, finish_reason
 from tillerman.agents.stdio.revised_conversation import RevisedConversation
 from tillerman.core.events import AgentReady, Event, TurnEnded, UsageReported
 
@@ -33,8 +34,17 @@ class CountedConversation(RevisedConversation):
                         checked[-1:] = await self._used(last)
                     else:
                         checked += await self._used(None)
+                    checked.append(await self._complete(event))
+                    continue
             checked.append(event)
         return checked
+
+    async def _complete(self, end: TurnEnded) -> TurnEnded:
+        if end.reason != "completed":
+            return end
+        place = database(self._host.variable)
+        failure = of_finish(await asyncio.to_thread(finish_reason, place, self._native_id))
+        return replace(end, reason="failed", failure=failure) if failure else end
 
     async def _used(self, reported: UsageReported | None) -> list[UsageReported]:
         """The usage of the turn; as reported by ACP if the database has none."""

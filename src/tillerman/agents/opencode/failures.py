@@ -17,6 +17,7 @@ from tillerman.core.failure import Failure
 
 ABORTED = "MessageAbortedError"
 OVERFLOW = "ContextOverflowError"
+_TOO_LONG = "MessageOutputLengthError"
 
 _NO_CREDIT = r"insufficient.(quota|credit)|exceeded your.*quota|billing"
 TABLE = FailureTable(
@@ -25,7 +26,7 @@ TABLE = FailureTable(
             {
                 "ProviderAuthError": "not_signed_in",
                 OVERFLOW: "context_overflow",
-                "MessageOutputLengthError": "output_limit",
+                _TOO_LONG: "output_limit",
                 "ProviderModelNotFoundError": "model_not_found",
             }
         ),
@@ -72,3 +73,10 @@ def _wait(headers: Table) -> float | None:
         return min(max(float(text(headers, "retry-after")), 0.0), 1e6)
     except ValueError:
         return None
+
+
+def of_finish(reason: str) -> Failure | None:
+    """Maps the reason for which the model ended its answer; None: it is complete."""
+    if reason == "length":
+        return TABLE.read("the answer exceeds the model's output limit", name=_TOO_LONG)
+    return None

@@ -1,7 +1,7 @@
-"""Reads the tokens and cost of a session and its subagents from OpenCode's database.
+"""Reads what OpenCode stores of a session: tokens and cost, and why the last answer ended.
 
-Over ACP it reports only the last model call of a turn. The database has the sums: a row for each
-session, and a subagent is a session with a parent.
+Over ACP it reports only the last model call of a turn, and no limit that cut it. The database has
+the sums: a row for each session, and a subagent is a session with a parent.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tillerman.agents.decoding.token_meter import TokenCounts
 
@@ -24,6 +25,12 @@ _QUERY = """
     FROM session WHERE id IN ours
 """
 
+_LAST_ANSWER = """
+    SELECT json_extract(data, '$.finish') FROM message
+    WHERE session_id = ? AND json_extract(data, '$.role') = 'assistant'
+    ORDER BY time_created DESC, id DESC LIMIT 1
+"""
+
 
 def database(variable: Callable[[str], str | None]) -> Path:
     data = variable("XDG_DATA_HOME")
@@ -33,11 +40,23 @@ def database(variable: Callable[[str], str | None]) -> Path:
 
 def counted(database: Path, session: str) -> TokenCounts | None:
     """The totals with subagents; None if the database is missing or of another version."""
+    found, *counts, cost = _row(database, _QUERY, session) or (0, None)
+    if not found or not all(isinstance(count, int) for count in counts):
+        return None
+    asked, written, said, thought, read = counts
+    return TokenCounts(asked + written, said + thought, read, float(cost))
+
+
+def finish_reason(database: Path, session: str) -> str:
+    """Why the model ended its last answer, as `stop` or `length`; empty if unknown."""
+    reason, *_ = _row(database, _LAST_ANSWER, session) or ("",)
+    return reason if isinstance(reason, str) else ""
+
+
+def _row(database: Path, query: str, session: str) -> tuple[Any, ...] | None:
     with contextlib.suppress(sqlite3.Error, OSError, ValueError):
         place = f"{database.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(place, uri=True, timeout=_BUSY)) as opened:
-            found, *counts, cost = opened.execute(_QUERY, [session]).fetchone()
-        if found and all(isinstance(count, int) for count in counts):
-            asked, written, said, thought, read = counts
-            return TokenCounts(asked + written, said + thought, read, float(cost))
+            row: tuple[Any, ...] | None = opened.execute(query, [session]).fetchone()
+            return row
     return None
