@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tillerman.agents.decoding.token_meter import TokenCounts
-from tillerman.agents.opencode.stored_usage import counted, database, finish_reason
+from tillerman.agents.opencode.failures import of_answer
+from tillerman.agents.opencode.stored_usage import counted, database, last_answer
 
 SCHEMA = """
 CREATE TABLE `session` (
@@ -65,28 +66,56 @@ def test_a_session_is_counted_with_its_subagents_and_no_other(store: Path) -> No
         assert counted(store, top) == whole, top
 
 
-@pytest.mark.parametrize("reason", ["stop", "length", None, 7])
-def test_the_reason_is_that_of_the_last_answer_of_the_session(store: Path, reason: object) -> None:
-    messages = [
-        ("ses_1", 1, {"role": "assistant", "finish": "tool-calls"}),
-        ("ses_1", 3, {"role": "assistant", "finish": reason}),
-        ("ses_1", 2, {"role": "assistant", "finish": "content-filter"}),
-        ("ses_1", 4, {"role": "user"}),
-        ("ses_2", 9, {"role": "assistant", "finish": "other"}),
-    ]
+def remember(store: Path, *messages: tuple[str, int, object]) -> None:
     with sqlite3.connect(store) as opened:
         for number, (session, at, data) in enumerate(messages):
             row = (f"msg_{number}", session, at, json.dumps(data))
             opened.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
-    assert finish_reason(store, "ses_1") == (reason if isinstance(reason, str) else "")
-    assert finish_reason(store, "ses_3") == ""
 
 
-def test_the_reason_is_unknown_in_a_store_of_another_version(tmp_path: Path) -> None:
-    assert finish_reason(tmp_path / "opencode.db", "ses_1") == ""
+def test_the_last_answer_of_the_session_is_read(store: Path) -> None:
+    last = {"role": "assistant", "finish": "length"}
+    remember(
+        store,
+        ("ses_1", 1, {"role": "assistant", "finish": "tool-calls"}),
+        ("ses_1", 3, last),
+        ("ses_1", 2, {"role": "assistant", "finish": "stop"}),
+        ("ses_1", 4, {"role": "user"}),
+        ("ses_2", 9, {"role": "assistant", "finish": "other"}),
+    )
+    assert last_answer(store, "ses_1") == ("msg_1", last)
+    assert last_answer(store, "ses_3") is None
+
+
+def test_no_answer_is_known_in_a_store_of_another_version(tmp_path: Path) -> None:
+    assert last_answer(tmp_path / "opencode.db", "ses_1") is None
     with sqlite3.connect(tmp_path / "opencode.db") as opened:
         opened.execute("CREATE TABLE message (id text)")
-    assert finish_reason(tmp_path / "opencode.db", "ses_1") == ""
+    assert last_answer(tmp_path / "opencode.db", "ses_1") is None
+
+
+def api_error(status: int) -> dict[str, object]:
+    return {"error": {"name": "APIError", "data": {"message": "x", "statusCode": status}}}
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ({"finish": "stop"}, None),
+        ({"finish": "length"}, "output_limit"),
+        ({"finish": 7}, None),
+        ({"error": {"name": "MessageAbortedError"}}, None),
+        ({"error": {"name": "ContentFilterError", "data": {"message": "x"}}}, "refused"),
+        (api_error(401), "not_signed_in"),
+        (api_error(429), "rate_limited"),
+        (api_error(503), "api_error"),
+    ],
+)
+def test_a_stored_answer_has_the_kind_of_its_failure(
+    data: dict[str, object], kind: str | None
+) -> None:
+    failure = of_answer(data)
+    assert (failure and failure.kind) == kind
 
 
 def test_a_turn_is_what_came_since(store: Path) -> None:

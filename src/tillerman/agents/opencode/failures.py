@@ -26,6 +26,7 @@ TABLE = FailureTable(
             {
                 "ProviderAuthError": "not_signed_in",
                 OVERFLOW: "context_overflow",
+                "ContentFilterError": "refused",
                 _TOO_LONG: "output_limit",
                 "ProviderModelNotFoundError": "model_not_found",
             }
@@ -73,6 +74,14 @@ def _wait(headers: Table) -> float | None:
         return min(max(float(text(headers, "retry-after")), 0.0), 1e6)
     except ValueError:
         return None
+
+
+def of_answer(data: Table) -> Failure | None:
+    """Maps a stored answer; None: it is complete, or was cancelled."""
+    error = table(data, "error")
+    if error and text(error, "name") != ABORTED:
+        return failure(error)
+    return of_finish(text(data, "finish"))
 
 
 def of_finish(reason: str) -> Failure | None:

@@ -1,7 +1,8 @@
-"""Reads what OpenCode stores of a session: tokens and cost, and why the last answer ended.
+"""Reads what OpenCode stores of a session: tokens and cost, and how the last answer ended.
 
-Over ACP it reports only the last model call of a turn, and no limit that cut it. The database has
-the sums: a row for each session, and a subagent is a session with a parent.
+Over ACP it reports only the last model call of a turn, no limit that cut it, and no status of an
+API error. The database has the sums: a row for each session, and a subagent is a session with a
+parent.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from tillerman.agents.decoding.fields import Table, parse
 from tillerman.agents.decoding.token_meter import TokenCounts
 
 _BUSY = 1.0  # seconds to wait for another writer
@@ -26,10 +28,15 @@ _QUERY = """
 """
 
 _LAST_ANSWER = """
-    SELECT json_extract(data, '$.finish') FROM message
+    SELECT id, data FROM message
     WHERE session_id = ? AND json_extract(data, '$.role') = 'assistant'
     ORDER BY time_created DESC, id DESC LIMIT 1
 """
+
+
+class StoredAnswer(NamedTuple):
+    id: str
+    data: Table  # with `finish`, or `error`
 
 
 def database(variable: Callable[[str], str | None]) -> Path:
@@ -47,10 +54,11 @@ def counted(database: Path, session: str) -> TokenCounts | None:
     return TokenCounts(asked + written, said + thought, read, float(cost))
 
 
-def finish_reason(database: Path, session: str) -> str:
-    """Why the model ended its last answer, as `stop` or `length`; empty if unknown."""
-    reason, *_ = _row(database, _LAST_ANSWER, session) or ("",)
-    return reason if isinstance(reason, str) else ""
+def last_answer(database: Path, session: str) -> StoredAnswer | None:
+    """The model's last answer in a session."""
+    id, data, *_ = _row(database, _LAST_ANSWER, session) or (None, "")
+    told = parse(data.encode()) if isinstance(data, str) else data
+    return StoredAnswer(id, told) if isinstance(id, str) and isinstance(told, dict) else None
 
 
 def _row(database: Path, query: str, session: str) -> tuple[Any, ...] | None:

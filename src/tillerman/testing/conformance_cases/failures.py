@@ -40,7 +40,7 @@ async def _failure(scene: Scenario, fail: Fail) -> Failure:
 
 @case("a rejected key is reported as not signed in")
 async def error_401(scene: Scenario) -> None:
-    failure = await _failure(scene, Fail(401, message="Incorrect API key provided"))
+    failure = await _failure(scene, Fail(401, message="That will not do"))
     assert failure.kind == "not_signed_in", failure
 
 
