@@ -181,6 +181,8 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(made)
         draft.replace(path)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)
         raise
