@@ -148,7 +148,7 @@ async def sitting(
 
 async def conversation() -> None:
     async with sitting(LARGE) as who:
-        await who.plays(EDITS, "Two million lines take 2 GB. Mend that, and publish it.")
+        await who.plays(EDITS, "Two million lines take 2 GB. Fix that, and publish it.")
         await who.sees("[y] allow")
         await who.take("conversation")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.core.errors import ConfigError
-from tillerman.paths import LONGEST_SOCKET, Paths, find_paths, private_folder
+from tillerman.paths import LONGEST_SOCKET, Paths, find_paths, make_private, private_folder
 
 
 def test_the_xdg_folders_are_used(tmp_path: Path) -> None:
@@ -50,6 +50,15 @@ def test_folders_are_private_to_the_user(tmp_path: Path) -> None:
     open_to_all.mkdir(mode=0o777)
     for folder in (private_folder(tmp_path / "new/deep"), private_folder(open_to_all)):
         assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_missing_parents_are_created_for_the_user_alone_too(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    make_private(tmp_path / "a/b/c")
+    make_private(tmp_path / "a/b/c")
+    created = [tmp_path / name for name in ("a", "a/b", "a/b/c")]
+    assert {folder.stat().st_mode & 0o777 for folder in created} == {0o700}
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
 
 
 def test_a_link_or_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:

@@ -49,7 +49,11 @@ def program() -> NoReturn:
     if sys.getfilesystemencoding() == "ascii":  # LC_ALL=C; typed input is UTF-8 nevertheless
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     gc.set_threshold(50_000)  # startup allocations are not garbage; scanning them took 10% of it
-    code = main()
+    try:
+        code = main()
+    except MemoryError:  # so early that nothing is loaded that would report it
+        os.write(2, b"error: there is not enough memory\n")
+        code = 1
     for stream in (sys.stdout, sys.stderr):
         try:  # noqa: SIM105  contextlib is not loaded yet for `--version`
             stream.flush()

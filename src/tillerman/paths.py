@@ -127,9 +127,17 @@ def find_paths(environment: Mapping[str, str] = os.environ) -> Paths:
     )
 
 
+def make_private(path: Path) -> None:
+    """Creates the folder and its missing parents, all of them for the user alone."""
+    for parent in reversed(path.parents):
+        if not parent.exists():
+            parent.mkdir(mode=0o700, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
 def private_folder(path: Path) -> Path:
     """Creates the folder with mode 0700; refuses a folder that belongs to another user."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     try:
         path.mkdir(mode=0o700)
         return path
@@ -173,6 +181,8 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(made)
         draft.replace(path)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)
         raise

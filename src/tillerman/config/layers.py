@@ -187,8 +187,9 @@ def _user_file(paths: Paths) -> Values:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
+        hint = "fix its permissions" if isinstance(error, PermissionError) else ""
         raise ConfigError(
-            f"{paths.config_file} cannot be read: {error.strerror}", hint="fix its permissions"
+            f"{paths.config_file} cannot be read: {error.strerror}", hint=hint
         ) from None
     return read_toml(data, paths.config_file, "user")
 

@@ -36,12 +36,15 @@ def read_answer(text: str) -> Any:
         raise NoJson(f"the answer's only code block is not JSON: {error}") from None
 
 
+REQUEST = (
+    "Your final answer must be one JSON value that is valid against the JSON Schema below: "
+    "no other text, no code block around it."
+)
+
+
 def request_for(schema: Mapping[str, Any]) -> str:
     """The instruction for an agent that has no schema option."""
-    return (
-        "Your final answer must be one JSON value that is valid against the JSON Schema below: "
-        f"no other text, no code block around it.\n\n{json.dumps(dict(schema))}"
-    )
+    return f"{REQUEST}\n\n{json.dumps(dict(schema))}"
 
 
 def repair_request(problem: str, schema: Mapping[str, Any]) -> str:

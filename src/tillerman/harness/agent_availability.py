@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tillerman.core.errors import NotUsable, TillermanError
 from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
+from tillerman.paths import make_private
 
 FRESH = 60.0  # seconds for which a usable agent is cached
 
@@ -79,7 +80,7 @@ class AgentAvailability:
 
     def _remember(self, name: str) -> None:
         with suppress(OSError):  # on failure it is checked again
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._file.parent)
             draft = self._file.with_suffix(f".{name}")
             draft.write_text(json.dumps({**self._usable(), name: time.time()}))
             draft.replace(self._file)

@@ -14,6 +14,7 @@ from tillerman.core.agent_admin import NativeSession
 from tillerman.core.errors import UsageError
 from tillerman.core.events import AgentReady, Entry, Event, MessageChunk, UserMessage
 from tillerman.core.timestamps import rfc3339
+from tillerman.paths import make_private
 from tillerman.sessions.agent.host import SpillFile
 from tillerman.sessions.log.disk_budget import DiskBudget
 from tillerman.sessions.log.sanitizer import EventSanitizer
@@ -81,7 +82,7 @@ def _kept(
     numbers = itertools.count(1)
 
     def spill() -> SpillFile:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         path = folder / f"{next(numbers):05}"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         return SpillFile(path.name, fd, run_settings.spill_cap, secrets, budget)

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from tillerman.core.errors import StoreReadOnly
+from tillerman.paths import make_private
 
 
 class SessionLease:
@@ -37,7 +38,7 @@ class SessionLease:
 
 def _open(path: Path) -> int:
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):

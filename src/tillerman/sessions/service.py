@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -30,6 +30,7 @@ from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
+from tillerman.store.group_commit import Storage
 from tillerman.store.process_table import ProcessTable
 from tillerman.store.search import Search
 from tillerman.store.session_row import SessionRow
@@ -240,6 +241,10 @@ class Sessions:
     async def close(self) -> None:
         for session in list(self._open):
             await session.close()
+
+    def watch_storage(self, changed: Callable[[Storage], None]) -> None:
+        """Calls back, in another thread, when the disk of the store is full or has space again."""
+        self._database.watch(changed)
 
     # -- recovery --------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from tillerman.core.errors import (
     StoreReadOnly,
     TillermanError,
 )
+from tillerman.paths import make_private
 from tillerman.store import migrations
 from tillerman.store.consistency_check import (
     LogCheck,
@@ -218,7 +219,7 @@ def _require_sqlite() -> None:
 
 def _make_private(path: Path) -> None:
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         if not path.exists():
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         # An existing file is never opened here: closing it would drop the locks of every connection

@@ -210,3 +210,57 @@ def test_the_history_of_a_session_is_read_from_its_own_log(tmp_path: Path) -> No
 def test_a_missing_session_is_an_error(tmp_path: Path, id: str) -> None:
     with pytest.raises(AgentError, match="has no session"):
         stored_sessions.history(tmp_path, NativeSession(id, "", ""))
+
+
+# -- why its last answer ended ---------------------------------------------------------------------
+
+
+def _answer(reason: str | None, **more: str) -> list[dict[str, object]]:
+    used = {"usage": {"outputTokens": 20} | ({"finishReason": reason} if reason else {})}
+    return [
+        {"type": "assistant.turn_start", "data": {}, **more},
+        {"type": "session.usage_record", "data": used, **more},
+        {"type": "assistant.message", "data": {"content": "x"}, **more},
+        {"type": "assistant.turn_end", "data": {}, **more},
+    ]
+
+
+ASKED = {"type": "user.message", "data": {"content": "go"}}
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        ([ASKED, *_answer("length")], "length"),
+        ([ASKED, *_answer("content_filter"), ASKED, *_answer("stop")], "stop"),
+        ([ASKED, *_answer("length"), *_answer("stop")], "stop"),
+        ([ASKED, *_answer("stop"), *_answer("length", agentId="a1")], "stop"),
+        ([ASKED, *_answer(None)], ""),
+        ([ASKED, *_answer("stop"), *_answer("length")[:-1]], None),
+        ([ASKED, *_answer("length"), ASKED], None),
+        ([], None),
+    ],
+)
+def test_the_reason_of_the_last_answer_is_read_once_it_has_ended(
+    tmp_path: Path, events: list[dict[str, object]], reason: str | None
+) -> None:
+    file = tmp_path / "session-state" / "s1" / "events.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(json.dumps(event) + "\n" for event in events))
+    assert stored_sessions.finish_reason(tmp_path, "s1") == reason
+
+
+def test_the_reason_is_at_the_end_of_a_session_file_of_any_size(tmp_path: Path) -> None:
+    file = tmp_path / "session-state" / "s1" / "events.jsonl"
+    file.parent.mkdir(parents=True)
+    long = {"type": "tool.execution_complete", "data": {"text": "x" * 3_000_000}}
+    events = [ASKED, *_answer("stop"), long, *_answer("length")]
+    file.write_text("".join(json.dumps(event) + "\n" for event in events))
+    assert stored_sessions.finish_reason(tmp_path, "s1") == "length"
+
+
+@pytest.mark.parametrize("session", ["gone", "../s1", ""])
+def test_the_reason_of_an_answer_without_a_session_file_is_unknown(
+    tmp_path: Path, session: str
+) -> None:
+    assert stored_sessions.finish_reason(tmp_path, session) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tillerman.agents.decoding.token_meter import TokenCounts
-from tillerman.agents.opencode.stored_usage import counted, database
+from tillerman.agents.opencode.failures import of_answer
+from tillerman.agents.opencode.stored_usage import counted, database, last_answer
 
 SCHEMA = """
 CREATE TABLE `session` (
@@ -17,6 +19,10 @@ CREATE TABLE `session` (
     `tokens_input` integer DEFAULT 0 NOT NULL, `tokens_output` integer DEFAULT 0 NOT NULL,
     `tokens_reasoning` integer DEFAULT 0 NOT NULL, `tokens_cache_read` integer DEFAULT 0 NOT NULL,
     `tokens_cache_write` integer DEFAULT 0 NOT NULL
+);
+CREATE TABLE `message` (
+    `id` text PRIMARY KEY, `session_id` text NOT NULL, `time_created` integer NOT NULL,
+    `data` text NOT NULL
 )
 """  # of 1.18.33, without what is not read
 
@@ -26,7 +32,7 @@ def store(tmp_path: Path) -> Path:
     file = tmp_path / "opencode.db"
     with sqlite3.connect(file) as opened:
         opened.execute("PRAGMA journal_mode = WAL")
-        opened.execute(SCHEMA)
+        opened.executescript(SCHEMA)
     return file
 
 
@@ -58,6 +64,58 @@ def test_a_session_is_counted_with_its_subagents_and_no_other(store: Path) -> No
         asked, written, said, thought, read = (sum(column) for column in zip(*below, strict=True))
         whole = TokenCounts(asked + written, said + thought, read, 0.5 * len(below))
         assert counted(store, top) == whole, top
+
+
+def remember(store: Path, *messages: tuple[str, int, object]) -> None:
+    with sqlite3.connect(store) as opened:
+        for number, (session, at, data) in enumerate(messages):
+            row = (f"msg_{number}", session, at, json.dumps(data))
+            opened.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
+
+
+def test_the_last_answer_of_the_session_is_read(store: Path) -> None:
+    last = {"role": "assistant", "finish": "length"}
+    remember(
+        store,
+        ("ses_1", 1, {"role": "assistant", "finish": "tool-calls"}),
+        ("ses_1", 3, last),
+        ("ses_1", 2, {"role": "assistant", "finish": "stop"}),
+        ("ses_1", 4, {"role": "user"}),
+        ("ses_2", 9, {"role": "assistant", "finish": "other"}),
+    )
+    assert last_answer(store, "ses_1") == ("msg_1", last)
+    assert last_answer(store, "ses_3") is None
+
+
+def test_no_answer_is_known_in_a_store_of_another_version(tmp_path: Path) -> None:
+    assert last_answer(tmp_path / "opencode.db", "ses_1") is None
+    with sqlite3.connect(tmp_path / "opencode.db") as opened:
+        opened.execute("CREATE TABLE message (id text)")
+    assert last_answer(tmp_path / "opencode.db", "ses_1") is None
+
+
+def api_error(status: int) -> dict[str, object]:
+    return {"error": {"name": "APIError", "data": {"message": "x", "statusCode": status}}}
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ({"finish": "stop"}, None),
+        ({"finish": "length"}, "output_limit"),
+        ({"finish": 7}, None),
+        ({"error": {"name": "MessageAbortedError"}}, None),
+        ({"error": {"name": "ContentFilterError", "data": {"message": "x"}}}, "refused"),
+        (api_error(401), "not_signed_in"),
+        (api_error(429), "rate_limited"),
+        (api_error(503), "api_error"),
+    ],
+)
+def test_a_stored_answer_has_the_kind_of_its_failure(
+    data: dict[str, object], kind: str | None
+) -> None:
+    failure = of_answer(data)
+    assert (failure and failure.kind) == kind
 
 
 def test_a_turn_is_what_came_since(store: Path) -> None:

@@ -189,3 +189,15 @@ def _texts(received: list[Said]) -> list[str]:
 
 def _text_file() -> File:
     return File("a.txt", "text/plain", b"hi")
+
+
+@pytest.mark.parametrize(("reason", "kind"), [("length", "output_limit"), ("stop", None)])
+def test_an_answer_that_the_output_limit_cut_is_a_failed_turn(
+    reason: str, kind: str | None
+) -> None:
+    wire = OpencodeRunWire(SPEC)
+    wire.launch(SPEC, Prompt("go"))
+    part = {"type": "step-finish", "reason": reason, "tokens": {"input": 1, "output": 1}}
+    line = {"type": "step_finish", "sessionID": "ses_1", "part": part}
+    [end] = [one for one in wire.decode(json.dumps(line).encode()) if isinstance(one, TurnEnded)]
+    assert (end.failure and end.failure.kind) == kind

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tillerman.core.agent import File, Prompt
 from tillerman.core.events import Entry, TurnStarted
+from tillerman.core.output_schema import request_for
 from tillerman.core.transcript.handoff_summary import account
 from tillerman.core.transcript.session_titles import added_words, displayed_title, is_of_added_words
 
@@ -31,6 +32,13 @@ EARLIER = account(
 )
 def test_a_title_taken_from_a_summary_or_a_file_is_detected(title: str) -> None:
     assert is_of_added_words(title, ASKED.text, added_words(ASKED, EARLIER))
+
+
+@pytest.mark.parametrize("cut", [24, 40, 60, 90, 200])
+def test_a_title_that_runs_into_the_request_for_a_schema_is_found_out(cut: int) -> None:
+    sent = f"{ASKED.text} {request_for({'type': 'object'})}"
+    assert is_of_added_words(f"{sent[:cut]}…", sent, "")
+    assert not is_of_added_words(f"{ASKED.text[:cut]}…", sent, "")
 
 
 @pytest.mark.parametrize("title", ["Mend the nest", "Mend the…", "Nest repair", "Ulm", ""])

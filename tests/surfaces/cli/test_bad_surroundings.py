@@ -229,6 +229,19 @@ def test_a_command_reports_the_error_and_leaves_nothing_behind(
     check(machine, condition, name)
 
 
+STORING = [name for name in COMMANDS if name.split()[0] in ("config", "hooks", "run", "trust")]
+
+
+@pytest.mark.parametrize("name", [*STORING, "agents", "demo", "sessions list", "requests list"])
+def test_the_folders_that_a_command_creates_are_private(machine: Machine, name: str) -> None:
+    machine.run(COMMANDS[name].line())
+    machine.run(["run", "-a", "mock", '[{"say": "Hello."}]'])
+    folders = [path for path in (machine.base / "home").rglob("*") if path.is_dir()]
+    open_to_others = [str(path) for path in folders if path.stat().st_mode & 0o077]
+    assert (bool(folders), open_to_others) == (True, [])
+    assert "accessible to other users" not in machine.run(["doctor"]).stdout
+
+
 @pytest.mark.parametrize("name", sampled(list(COMMANDS), one_in=8))
 def test_an_argument_that_is_not_utf8_is_refused_wherever_it_stands(
     machine: Machine, name: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,90 @@ def test_json_holds_no_terminal_control(tmp_path: Path) -> None:
         assert not set("\x9b\u202e\x7f") & set(text)
         said = [json.loads(line)["event"] for line in text.splitlines()]
         assert words in "".join(e["text"] for e in said if e["type"] == "message_chunk")
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [*(f"-n {files}" for files in (6, 10, 16, 24, 64)), "-v 30000", "-v 60000", "-v 200000"],
+)
+@pytest.mark.parametrize("words", ["run -a mock script:hello", "sessions list", "requests list"])
+def test_a_limit_of_the_system_is_named_and_is_no_bug(
+    tmp_path: Path, limit: str, words: str
+) -> None:
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TILLERMAN_HOME": str(tmp_path / "b")}
+    script = f'ulimit {limit} && exec "$0" -m tillerman {words}'
+    argv = ["sh", "-c", script, sys.executable]
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, timeout=60, check=False)
+    errors = done.stderr.decode()
+    assert "this is a bug" not in errors, errors
+    assert "Traceback" not in errors, errors
+    assert done.returncode == 0 or "error: " in errors, errors
+
+
+@pytest.fixture
+def small_volume(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "volume"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mount is not allowed here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(volume: Path) -> None:
+    with (volume / "ballast").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 1024)
+
+
+def test_a_setting_that_does_not_fit_on_the_disk_is_not_called_lost_output(
+    tmp_path: Path, small_volume: Path
+) -> None:
+    fill(small_volume)
+    setting = tillerman(
+        tmp_path, "config", "set", "agent", "mock", TILLERMAN_HOME=str(small_volume / "home")
+    )
+    errors = setting.communicate(timeout=20)[1].decode()
+    assert (setting.returncode, errors.splitlines()[0]) == (
+        1,
+        f"error: {small_volume}/home/config.toml: No space left on device",
+    )
+
+
+def test_an_export_that_does_not_fit_on_the_disk_leaves_no_file(
+    tmp_path: Path, small_volume: Path
+) -> None:
+    said = json.dumps([{"say": "x" * 100_000}])
+    tillerman(tmp_path, "run", "-a", "mock", said).communicate(timeout=30)
+    fill(small_volume)
+    file = small_volume / "session.md"
+    export = tillerman(tmp_path, "sessions", "export", "last", "-o", str(file))
+    errors = export.communicate(timeout=20)[1].decode()
+    assert (export.returncode, errors) == (
+        2,
+        f"error: cannot write {file}: No space left on device\n",
+    )
+    assert not file.exists()
+
+
+def test_a_run_that_waits_for_space_on_the_disk_says_so(tmp_path: Path, small_volume: Path) -> None:
+    run = tillerman(
+        tmp_path, "run", "-a", "mock", '[{"say":"Hello."}]', TILLERMAN_HOME=str(small_volume)
+    )
+    try:
+        assert run.stderr
+        os.set_blocking(run.stderr.fileno(), False)
+        told = b""
+        end = time.monotonic() + 20
+        while b"the disk of the store is full" not in told:
+            assert time.monotonic() < end, told
+            told += run.stderr.read() or b""
+            time.sleep(0.05)
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(10) == 130
+    finally:
+        run.kill()
+        run.communicate()

@@ -124,12 +124,23 @@ def test_a_request_of_a_killed_harness_is_listed_answered_and_used(bench: Bench)
     assert (bench.project / "a.txt").read_text() == "x\n"
 
 
+def test_a_run_without_a_terminal_names_the_presets_at_its_first_request_only(bench: Bench) -> None:
+    steps = json.dumps([{"write": f"{name}.txt", "text": "x"} for name in "abc"])
+    words = ("run", "-a", "mock", "--approve", "ask", "--request-timeout", "1")
+    for more in ((), ("--json",)):
+        done = bench.run(*words, *more, steps)
+        assert done.stderr.count("waiting for an answer until") == 3
+        assert done.stderr.count("--approve edits or auto") == 1
+
+
 def test_a_run_without_a_terminal_reports_its_timeout_and_then_denies(bench: Bench) -> None:
     done = bench.run("run", "-a", "mock", "--approve", "ask", "--request-timeout", "1", ASKS)
     assert done.returncode == 0
     assert re.search(
         r"^waiting for an answer until \d\d:\d\d:\d\d \(1\.0 s\), then denied: Write a\.txt\n"
         r"  tillerman requests answer \w+/r1\.3 allow\n"
+        r"  a run without a terminal asks less with --approve edits or auto, never with readonly or"
+        r" none\n"
         r"  denied because there was no answer in time: No answer within 1 seconds, so this",
         done.stderr,
         re.MULTILINE,

@@ -23,6 +23,10 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
+def _told(at: Desk) -> list[str]:
+    return [notification.message for notification in at.app._notifications]
+
+
 def _paste(at: Desk, text: str) -> None:
     at.app.post_message(events.Paste(text))
 
@@ -212,3 +216,23 @@ async def test_control_v_attaches_the_image(
         await at.press("ctrl+v")
         await at.until(lambda: at.box.attachments.files)
         assert at.box.attachments.files[0].name == "clipboard.png"
+
+
+async def test_enter_with_an_attachment_alone_says_that_words_are_missing(
+    tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(tmp_path / "home", tmp_path, monkeypatch, [[{"say": "x"}]]) as at:
+        _paste(at, str(image))
+        await at.until(lambda: at.box.attachments.files)
+        await at.press("enter")
+        await at.until(lambda: "write what to do with the attachment" in _told(at))
+        assert at.box.attachments.files
+        assert not at.pane.transcript.turns
+
+
+async def test_ctrl_c_without_a_selection_says_how_to_quit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with desk(tmp_path / "home", tmp_path, monkeypatch, [[{"say": "x"}]]) as at:
+        await at.press("ctrl+c")
+        await at.until(lambda: "ctrl+q quits, escape cancels a turn" in _told(at))

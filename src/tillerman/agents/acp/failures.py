@@ -29,6 +29,10 @@ AUTH_REQUIRED = -32000
 NOT_FOUND = -32002
 
 _OVERFLOW = r"context (length|window|limit)|prompt is too long|too many tokens"
+_BROKEN = (
+    r"stream (ended|closed|disconnected)|connection (reset|closed|error)|premature close"
+    r"|^terminated\Z|socket hang up|\b(ECONNRESET|EPIPE)\b|other side closed"  # words of Node
+)
 _BY_TEXT = tuple(
     by_text(
         (_OVERFLOW, "context_overflow"),
@@ -36,7 +40,7 @@ _BY_TEXT = tuple(
         (r"insufficient.*(credit|balance|quota)|billing|payment", "billing"),
         (r"rate.?limit|too many requests|quota|exhausted", "rate_limited"),
         (r"api.?key|unauthori[sz]ed|authenticat|sign in|log ?in\b", "not_signed_in"),
-        (r"stream (ended|closed|disconnected)|connection (reset|closed|error)", "stream_broken"),
+        (_BROKEN, "stream_broken"),
         (r"overloaded|internal server error|service unavailable|bad gateway", "api_error"),
     )
 )

@@ -18,6 +18,10 @@ from tillerman.core.failure import Failure, history_lost
 TABLE = FailureTable(
     rules=(
         *KNOWN_STATUS,
+        *by_text(
+            (r"\breason: max_output_tokens", "output_limit"),
+            (r"\breason: content_filter", "refused"),
+        ),
         # The limit of a plan resets, an empty account does not.
         FailureRule("billing", name="usageLimitExceeded", text="quota|billing"),
         FailureRule("stream_broken", name="responseStreamDisconnected", status=NO_STATUS),

@@ -49,18 +49,20 @@ class CopilotAgent(TwoTransportAgent):
         return None
 
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
+        from tillerman.agents.copilot.conversation import (
+            CopilotConversation,
+            HookedCopilotConversation,
+        )
         from tillerman.agents.copilot.hook_plugin import files
         from tillerman.agents.copilot.wire import CopilotWire
-        from tillerman.agents.stdio.conversation import StdioConversation
-        from tillerman.agents.stdio.hooked_conversation import HookedConversation
 
         wire = CopilotWire(self.dialect, spec)
         if spec.native.options.get("hooks") is False:
             info = replace(self.info, can=self.info.can - _HOOKS_GIVE, asks=frozenset())
             refuse(info, spec)
-            talk = StdioConversation(info, wire, spec, host, self._grace)
+            talk = CopilotConversation(info, wire, spec, host, self._grace)
         else:
-            talk = hooked = HookedConversation(self.info, wire, spec, host, self._grace)
+            talk = hooked = HookedCopilotConversation(self.info, wire, spec, host, self._grace)
             wire.plugin = files(await hooked.listen(), host.request_timeout)
         await talk.start()
         return talk

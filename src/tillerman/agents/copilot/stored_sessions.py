@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -30,6 +31,7 @@ _HINT = (
     "(`copilot help providers`)"
 )
 _ID = re.compile(r"[\w.-]+")
+_TAIL = 1024 * 1024  # bytes of a session file in which its last answer is searched
 
 
 def folder(variable: Variable) -> Path:
@@ -59,6 +61,34 @@ def history(folder: Path, session: NativeSession) -> list[Event]:
     except OSError:
         raise _gone(session) from None
     return list(_told(lines, session.cwd or ""))
+
+
+def finish_reason(folder: Path, session: str) -> str | None:
+    """Why the model ended its last answer, as `stop` or `length`; empty if it is unknown.
+
+    None: the end of the answer is not stored yet.
+    """
+    if not _ID.fullmatch(session):
+        return ""
+    reason, ended = "", False
+    try:
+        with (folder / "session-state" / session / "events.jsonl").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+            tail = file.read(_TAIL).splitlines()
+    except OSError:
+        return ""
+    for raw in tail:
+        line = parse(raw)
+        if isinstance(line, str) or "agentId" in line:  # cut off, or of a subagent
+            continue
+        match text(line, "type"):
+            case "user.message" | "assistant.turn_start":
+                reason, ended = "", False
+            case "session.usage_record":
+                reason = text(table(table(line, "data"), "usage"), "finishReason")
+            case "assistant.turn_end":
+                ended = True
+    return reason if ended else None
 
 
 def added(settings: Table, name: str, config: Mapping[str, Any]) -> Table:

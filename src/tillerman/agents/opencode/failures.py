@@ -17,6 +17,7 @@ from tillerman.core.failure import Failure
 
 ABORTED = "MessageAbortedError"
 OVERFLOW = "ContextOverflowError"
+_TOO_LONG = "MessageOutputLengthError"
 
 _NO_CREDIT = r"insufficient.(quota|credit)|exceeded your.*quota|billing"
 TABLE = FailureTable(
@@ -25,7 +26,8 @@ TABLE = FailureTable(
             {
                 "ProviderAuthError": "not_signed_in",
                 OVERFLOW: "context_overflow",
-                "MessageOutputLengthError": "output_limit",
+                "ContentFilterError": "refused",
+                _TOO_LONG: "output_limit",
                 "ProviderModelNotFoundError": "model_not_found",
             }
         ),
@@ -72,3 +74,18 @@ def _wait(headers: Table) -> float | None:
         return min(max(float(text(headers, "retry-after")), 0.0), 1e6)
     except ValueError:
         return None
+
+
+def of_answer(data: Table) -> Failure | None:
+    """Maps a stored answer; None: it is complete, or was cancelled."""
+    error = table(data, "error")
+    if error and text(error, "name") != ABORTED:
+        return failure(error)
+    return of_finish(text(data, "finish"))
+
+
+def of_finish(reason: str) -> Failure | None:
+    """Maps the reason for which the model ended its answer; None: it is complete."""
+    if reason == "length":
+        return TABLE.read("the answer exceeds the model's output limit", name=_TOO_LONG)
+    return None

@@ -94,6 +94,8 @@ class OpencodeRunWire(OneWayWire):
             return
         if self._compacting:  # the step that wrote the summary; the turn continues
             self._compacting = False
+        elif why := failures.of_finish(text(part, "reason")):
+            yield from self._end(TurnEnded(reason="failed", failure=why))
         else:
             yield from self._end(TurnEnded(reason="completed"))
 

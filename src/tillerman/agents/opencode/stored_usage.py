@@ -1,7 +1,8 @@
-"""Reads the tokens and cost of a session and its subagents from OpenCode's database.
+"""Reads what OpenCode stores of a session: tokens and cost, and how the last answer ended.
 
-Over ACP it reports only the last model call of a turn. The database has the sums: a row for each
-session, and a subagent is a session with a parent.
+Over ACP it reports only the last model call of a turn, no limit that cut it, and no status of an
+API error. The database has the sums: a row for each session, and a subagent is a session with a
+parent.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from tillerman.agents.decoding.fields import Table, parse
 from tillerman.agents.decoding.token_meter import TokenCounts
 
 _BUSY = 1.0  # seconds to wait for another writer
@@ -24,6 +27,17 @@ _QUERY = """
     FROM session WHERE id IN ours
 """
 
+_LAST_ANSWER = """
+    SELECT id, data FROM message
+    WHERE session_id = ? AND json_extract(data, '$.role') = 'assistant'
+    ORDER BY time_created DESC, id DESC LIMIT 1
+"""
+
+
+class StoredAnswer(NamedTuple):
+    id: str
+    data: Table  # with `finish`, or `error`
+
 
 def database(variable: Callable[[str], str | None]) -> Path:
     data = variable("XDG_DATA_HOME")
@@ -33,11 +47,24 @@ def database(variable: Callable[[str], str | None]) -> Path:
 
 def counted(database: Path, session: str) -> TokenCounts | None:
     """The totals with subagents; None if the database is missing or of another version."""
+    found, *counts, cost = _row(database, _QUERY, session) or (0, None)
+    if not found or not all(isinstance(count, int) for count in counts):
+        return None
+    asked, written, said, thought, read = counts
+    return TokenCounts(asked + written, said + thought, read, float(cost))
+
+
+def last_answer(database: Path, session: str) -> StoredAnswer | None:
+    """The model's last answer in a session."""
+    id, data, *_ = _row(database, _LAST_ANSWER, session) or (None, "")
+    told = parse(data.encode()) if isinstance(data, str) else data
+    return StoredAnswer(id, told) if isinstance(id, str) and isinstance(told, dict) else None
+
+
+def _row(database: Path, query: str, session: str) -> tuple[Any, ...] | None:
     with contextlib.suppress(sqlite3.Error, OSError, ValueError):
         place = f"{database.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(place, uri=True, timeout=_BUSY)) as opened:
-            found, *counts, cost = opened.execute(_QUERY, [session]).fetchone()
-        if found and all(isinstance(count, int) for count in counts):
-            asked, written, said, thought, read = counts
-            return TokenCounts(asked + written, said + thought, read, float(cost))
+            row: tuple[Any, ...] | None = opened.execute(query, [session]).fetchone()
+            return row
     return None

@@ -1,7 +1,8 @@
 """Titles of sessions: the one that is displayed, and titles of agents that are not accepted.
 
 Many agents name a conversation after the beginning of its first prompt, which may be preceded by a
-summary of an earlier conversation or an attached file: such a title is not accepted.
+summary of an earlier conversation or an attached file, and followed by the request for an output
+schema: such a title is not accepted.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tillerman.core.agent import File, Prompt
+from tillerman.core.output_schema import REQUEST
 from tillerman.core.transcript.handoff_summary import EARLIER, UNFINISHED
 
 _OPENINGS = (EARLIER, UNFINISHED, '<file name="')
@@ -30,9 +32,17 @@ def is_of_added_words(title: str, prompt: str, added: str) -> bool:
     words = _plain(title)
     if any(_begins_alike(words, _plain(opening)) for opening in _OPENINGS):
         return True
+    if _runs_into(words, _plain(REQUEST)):
+        return True
     if len(words) < _LEAST or words in _plain(prompt):
         return False
     return words in _plain(added)
+
+
+def _runs_into(words: str, request: str) -> bool:
+    """Whether the words end with the request or a beginning of it, where they are truncated."""
+    cuts = range(_LEAST, len(request) + 1)
+    return request in words or any(words.endswith(request[:cut].rstrip()) for cut in cuts)
 
 
 def _begins_alike(words: str, opening: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tillerman.core.agent import Child, Word
 from tillerman.core.events import Notice
+from tillerman.paths import make_private
 from tillerman.sessions.log.disk_budget import DiskBudget
 from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.linux.which import find_program
@@ -107,7 +108,7 @@ class SessionHost:
 
     def spill(self) -> SpillFile:
         with contextlib.suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder)
         while True:
             path = self._folder / f"{next(self._numbers):05}"
             try:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from tillerman.hooks.peer_credentials import peer_of
+from tillerman.paths import make_private
 
 LONGEST_LINE = 16 * 1024 * 1024  # bytes: a written file is one line
 
@@ -32,7 +33,7 @@ class PrivateSocketServer:
         self._path: Path | None = None
 
     async def open(self, path: Path) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         path.unlink(missing_ok=True)  # this process holds the lease: the file is of a dead owner
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:

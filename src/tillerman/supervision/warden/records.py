@@ -20,6 +20,15 @@ from tillerman.supervision.linux import process_table
 PLACES = "places"
 
 
+def _make_private(folder: str) -> None:
+    """Creates the folder and its missing parents, all of them for the user alone."""
+    before = os.umask(0o077)  # a warden has no other threads
+    try:
+        os.makedirs(folder, exist_ok=True)
+    finally:
+        os.umask(before)
+
+
 class WardenRecord:
     """The lock that marks these processes as supervised."""
 
@@ -51,7 +60,7 @@ class WardenRecord:
         Retries, since a sweep may hold or remove it at that time.
         """
         for _ in range(100):
-            os.makedirs(folder, 0o700, exist_ok=True)
+            _make_private(folder)
             if lease := cls.acquire(folder):
                 return lease
             time.sleep(0.01)

@@ -27,10 +27,10 @@ class _Discreet(logging.Formatter):
 
 def start(given: Iterable[str] = ()) -> None:
     """Starts logging. `given` are the `--env` arguments, whose values may be secrets."""
-    from tillerman.paths import find_paths
+    from tillerman.paths import find_paths, make_private
 
     folder = find_paths().logs
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(folder)
     path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(_Discreet(given))

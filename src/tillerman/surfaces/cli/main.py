@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tillerman.core.errors import TillermanError, UsageError
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
     from tillerman.sessions.prestart import Prestart
 
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR)
-_TOO_MUCH = (errno.ENAMETOOLONG, errno.ELOOP, errno.EMLINK)
 _ANYWHERE = ("hook", "schema")  # commands that need no current folder
 
 
@@ -66,28 +61,18 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
     except SystemExit as leaving:  # raised by argparse after --help
         return int(leaving.code or 0)
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+        from tillerman.surfaces.machine_errors import NO_ROOM, machine_error
+
+        if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
             raise
         if debug:
             _traceback()
-        if isinstance(error, OSError) and (told := _of_the_machine(error)):
+        if told := machine_error(error):
             complain(*told)
             return 1
         hint = "" if debug else "this is a bug in tillerman: `--debug` shows the traceback"
         complain(f"{type(error).__name__}: {error}", hint)
         return 1
-
-
-def _of_the_machine(error: OSError) -> tuple[str, str] | None:
-    """Message and hint for an error in the user's files or disk, not a bug in tillerman."""
-    if not isinstance(error.filename, str) or error.errno not in _NO_ROOM + _REFUSED + _TOO_MUCH:
-        return None
-    from tillerman.paths import find_paths
-
-    path = Path(error.filename)
-    own = any(path.is_relative_to(folder) or folder.is_relative_to(path) for folder in find_paths())
-    hint = "set TILLERMAN_HOME to a writable folder" if own else ""
-    return f"{error.filename}: {error.strerror}", hint
 
 
 def _lost_output(error: OSError) -> int:

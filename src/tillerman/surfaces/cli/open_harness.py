@@ -31,9 +31,17 @@ async def harness(options: Namespace, cwd: Path | str = ".") -> AsyncIterator[Ha
             if opened.salvaged:
                 sys.stderr.write(f"{opened.salvaged}\n")
             _print_withheld(opened.config)
+            opened.sessions.watch_storage(_storage_changed)
             yield opened
     finally:
         remove_open_scratches()
+
+
+def _storage_changed(storage: str) -> None:
+    from tillerman.surfaces.cli.views.output import warn
+
+    if storage == "full":
+        warn("the disk of the store is full: waiting for space", "Ctrl-C twice to exit at once")
 
 
 def command(work: Work) -> Callable[[Namespace], int]:

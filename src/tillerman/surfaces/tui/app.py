@@ -309,6 +309,12 @@ class TillermanApp(App[int]):
     def on_tab_bar_chosen(self, message: TabBar.Chosen) -> None:
         self.show_pane(message.pane)
 
+    def action_help_quit(self) -> None:
+        """The key that ends other programs; here it copies what is selected."""
+        quits = [b.binding.key for b in self.active_bindings.values() if b.binding.id == "quit"]
+        key = quits[0] if quits else "/quit"
+        self.notify(f"{key} quits, escape cancels a turn", markup=False)
+
     def action_new_tab(self) -> None:
         self._attempt(self._new_tab(), "tabs")
 

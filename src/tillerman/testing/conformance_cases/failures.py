@@ -40,7 +40,7 @@ async def _failure(scene: Scenario, fail: Fail) -> Failure:
 
 @case("a rejected key is reported as not signed in")
 async def error_401(scene: Scenario) -> None:
-    failure = await _failure(scene, Fail(401, message="Incorrect API key provided"))
+    failure = await _failure(scene, Fail(401, message="That will not do"))
     assert failure.kind == "not_signed_in", failure
 
 
@@ -76,10 +76,35 @@ async def error_overflow(scene: Scenario) -> None:
 
 @case("a truncated answer is not reported as complete")
 async def cut_stream(scene: Scenario) -> None:
-    prompt = scene.script([Say("Half of it", chunks=2), Stall(0.2), ConnectionCut()])
-    log = await play(await scene.start(), prompt)
-    ended = end(log)
-    assert ended.reason == "failed", (ended, said(log))
+    half: list[Act] = [Say("Half of it", chunks=2), Stall(0.2), ConnectionCut()]
+    log = await play(await scene.start(), scene.script(*[half] * 6))  # some agents continue it
+    failure = end(log).failure
+    assert failure, (end(log), said(log))
+    assert failure.kind in ("stream_broken", "api_error", "agent_crashed"), failure
+    assert failure.hint, failure
+
+
+async def _stopped(scene: Scenario, stop: str) -> Failure:
+    """Some agents ask their model to continue, and fail if that answer is stopped as well."""
+    stopped = Attempts((reply(Say("As far as it goes. "), stop=stop),))
+    log = await play(await scene.start(), scene.script(*[stopped] * 6))
+    failure = end(log).failure
+    assert failure, (end(log), said(log))
+    assert "As far as it goes. " in said(log), said(log)
+    assert failure.hint, failure
+    return failure
+
+
+@case("an answer that reaches the model's output limit is not reported as complete")
+async def output_limit(scene: Scenario) -> None:
+    failure = await _stopped(scene, "max_tokens")
+    assert failure.kind == "output_limit", failure
+
+
+@case("an answer that the model's provider stops is not reported as complete")
+async def refusal(scene: Scenario) -> None:
+    failure = await _stopped(scene, "refusal")
+    assert failure.kind == "refused", failure
 
 
 @case("reports retries of model calls as they happen", "retries")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 
 from tillerman.core.agent import File
+from tillerman.core.events import SettingsChanged
 from tillerman.core.output_schema import AnswerFormat
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say
-from tillerman.testing.scenario import Scenario, do, end, play, said
+from tillerman.testing.scenario import Scenario, do, end, of, play, said
 
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
@@ -66,6 +67,8 @@ async def schema_checked(scene: Scenario) -> None:
     failure = end(log).failure
     assert failure, end(log)
     assert failure.kind == "schema_mismatch", failure
+    titles = [event.title for event in of(log, SettingsChanged) if event.title]
+    assert not [title for title in titles if "Your final" in title], titles
 
 
 @case("retries once if the answer does not match the schema")

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
+from tillerman.paths import make_private
 from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.access.open_beneath import open_outside
 from tillerman.workspace.files.access.walk import DirectoryWalk, WalkEntry
@@ -161,7 +162,7 @@ def _put(
     exports: Path, name: str, chunks: Callable[[], Iterator[bytes]], *, executable: bool = False
 ) -> tuple[Path, int]:
     try:
-        exports.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(exports)
     except OSError as error:
         raise Refused(f"{exports} cannot be created: {error.strerror}") from None
     plain = PurePosixPath(name)

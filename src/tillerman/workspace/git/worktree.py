@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tillerman.core.errors import UsageError
+from tillerman.paths import make_private
 from tillerman.workspace.git.git import Deadline, GitFailed, git, work_tree
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
@@ -62,7 +63,7 @@ def _create(folder: Path, under: Path, name: str) -> Worktree:
             f"a worktree or branch named {branch!r} already exists",
             hint=f"choose another name, or continue in {path}",
         )
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(path.parent)
     try:
         config = _tamed_filters(tree.top, deadline)
         notes = tuple(_notes(tree.top, deadline, config))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from tillerman.paths import make_private
 from tillerman.workspace.protection.differences import is_in_new_folder, is_inside
 from tillerman.workspace.protection.protected_names import MOST_FOLDERS, scan
 from tillerman.workspace.protection.protected_state import NOTHING, PathNode, State
@@ -106,7 +107,7 @@ class SavedState:
     def write(self, state: State) -> None:
         if self._path:
             with suppress(OSError):
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_private(self._path.parent)
                 draft = self._path.with_name(f"{self._path.name}.new")
                 draft.write_bytes(msgspec.msgpack.encode(state))
                 draft.replace(self._path)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tillerman.surfaces.cli.views.view import ViewContext
 
 GOODBYE = 5.0  # seconds for a cancelled turn to end after the output pipe broke
+ADVICE = (
+    "a run without a terminal asks less with --approve edits or auto, never with readonly or none"
+)
 
 
 def run(options: Namespace) -> int:
@@ -116,9 +119,8 @@ async def watch_session(
         with follow.interruptible(session.cancel, view, keyboard):
             for note in notes:
                 await view.report(note)
-            waiting = (
-                None if keyboard else follow.WaitNotice(view, session.id, session.request_limit)
-            )
+            limit = session.request_limit
+            waiting = None if keyboard else follow.WaitNotice(view, session.id, limit, ADVICE)
             await follow.watch(session.pages_until_idle(since), view, waiting)
     except BrokenPipeError:
         import asyncio

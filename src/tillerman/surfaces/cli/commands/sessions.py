@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +75,7 @@ async def follow(harness: Harness, options: Namespace) -> int:
     )
     keyboard = watch.find_keyboard(options)
     view = await watch.open_view(options, session, keyboard, scene)
-    waiting = None if keyboard else watch.WaitNotice(view, session.id, None)
+    waiting = None if keyboard else watch.WaitNotice(view, session.id)
     try:
         await watch.watch(watch.paged(session.entries(options.since)), view, waiting)
         await view.report(f"session {session.id} is not running")
@@ -127,12 +128,22 @@ async def export(harness: Harness, options: Namespace) -> int:
             sys.stdout.buffer.write(_for_screen(piece) if sys.stdout.isatty() else piece)
         return 0
     try:
-        with options.output.open("wb") as file:
-            for piece in data:
-                file.write(piece)
+        _write(options.output, data)
     except OSError as error:
         raise UsageError(f"cannot write {options.output}: {error.strerror}") from None
     return 0
+
+
+def _write(path: Path, data: Iterable[bytes]) -> None:
+    is_new = not path.exists()
+    try:
+        with path.open("wb") as file:
+            for piece in data:
+                file.write(piece)
+    except BaseException:
+        if is_new:
+            path.unlink(missing_ok=True)
+        raise
 
 
 @open_harness.command

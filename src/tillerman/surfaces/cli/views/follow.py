@@ -71,12 +71,18 @@ class NoticeView(Protocol):
 
 
 class WaitNotice:
-    """Reports how to answer a request from another terminal, if there is no keyboard here."""
+    """Reports how to answer a request from another terminal, if there is no keyboard here.
 
-    def __init__(self, view: View, session: str, limit: float | None) -> None:
+    `advice` says once how to avoid such requests.
+    """
+
+    def __init__(
+        self, view: View, session: str, limit: float | None = None, advice: str = ""
+    ) -> None:
         self._view = view
         self._session = session
         self._limit = limit
+        self._advice = advice
         self._open: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -97,6 +103,9 @@ class WaitNotice:
             f"waiting for an answer{limit}: {formatting.unmarked(formatting.asked(request))}",
             f"  {formatting.how_to_answer(self._session, request)}",
         ]
+        if self._advice and isinstance(request, PermissionRequested):
+            lines.append(f"  {self._advice}")
+            self._advice = ""
         self._tasks.add(asyncio.create_task(self._view.report("\n".join(lines))))
 
 

@@ -86,10 +86,14 @@ def error_block(error: Exception) -> CommandBlock:
 
 
 def _unexpected(error: Exception) -> tuple[str, str]:
-    """Message and code location of an internal error."""
+    """Message of an error of the machine; message and code location of an internal error."""
     from pathlib import Path
     from traceback import extract_tb
 
+    from tillerman.surfaces.machine_errors import machine_error
+
+    if told := machine_error(error):
+        return told
     place = extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}, line {place.lineno}"
     return f"{type(error).__name__}: {error}", f"this is a bug in tillerman, at {where}"

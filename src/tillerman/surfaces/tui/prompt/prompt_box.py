@@ -166,6 +166,8 @@ class PromptBox(TextArea):
             return
         text = self.text
         if not text.strip():
+            if self.attachments.files:
+                self.notify("write what to do with the attachment", markup=False)
             return
         self.sources.past.add(text)
         self._walk = None

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from tillerman.core.permission.protected_names import plain
+from tillerman.paths import make_private
 from tillerman.workspace.files.refusal import Refused
 
 TEMPORARY = ".tillerman-writes-"  # prefix of every temporary name
@@ -50,7 +51,7 @@ class PathLocks:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         self._drafts = folder / "drafts"
         self._drafts.mkdir(exist_ok=True, mode=0o700)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from tillerman.paths import make_private
 from tillerman.workspace.protection.protected_state import PathNode
 
 ABSENT = "absent"
@@ -33,7 +34,7 @@ class Accepted:
 
     def add(self, path: str, digest: str) -> None:
         with suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder)
             known = self._read(path)
             line = f"{digest} {self.since}"
             if line not in known[:1]:

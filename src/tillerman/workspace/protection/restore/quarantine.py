@@ -19,6 +19,7 @@ from typing import Literal
 import msgspec
 
 from tillerman.core.timestamps import rfc3339
+from tillerman.paths import make_private
 
 MOST_ENTRIES = 200  # per session; later items are removed
 MOST_BYTES = 64 << 20  # copied, if the folder is on another file system
@@ -103,7 +104,7 @@ class Quarantine:
     def _open(self) -> Iterator[int]:
         """Opens the folder for one more item."""
         self._entries_left -= 1
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder)
         ours = os.open(self._folder, _FOLDER)
         try:
             yield ours
