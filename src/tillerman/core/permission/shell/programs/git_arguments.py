@@ -6,6 +6,8 @@ import posixpath
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from tillerman.core.permission.shell.parsed_script import HOLE, joined
 from tillerman.core.permission.shell.programs.row import InvocationDraft
 
@@ -105,6 +107,28 @@ def pathspecs(draft: InvocationDraft) -> None:
 def checkout_index(draft: InvocationDraft) -> None:
     if "all" in draft.parsed.marks and draft.parsed.value("--prefix") is None:
         draft.some_below(".")
+
+
+def add(draft: InvocationDraft) -> None:
+    """Reads the new files below a folder, and with -f the ignored ones."""
+    marks = draft.parsed.marks
+    if "dry" in marks:
+        return
+    for path in draft.parsed.operands or (["."] if "all" in marks else []):
+        plain = re.sub(r"^:(\(.*?\)|[/!^]+)?", "", path) or "."
+        if "forced" in marks:
+            draft.access(plain, "read", recursive=True)
+        else:
+            draft.added(plain)
+
+
+def stash(draft: InvocationDraft) -> None:
+    """Removes what it stores; with -u also new files, with -a the ignored ones, too."""
+    if "ignored" in draft.parsed.marks:
+        draft.some_below(".", "remove")
+    elif "new" in draft.parsed.marks:
+        draft.added(".", "remove")
+        draft.accesses[-1] = replace(draft.accesses[-1], possible=True)
 
 
 def clean(draft: InvocationDraft) -> None:

@@ -116,9 +116,12 @@ def read_option(
         return 0
     for place in range(1, len(word)):
         option = options.get(f"-{word[place]}")
-        if option is None:
-            parsed.unknown.append(word)
-            return 0
+        if option is None:  # it may stand for other options, or have no value
+            if word[place] in SIGNS:
+                parsed.open = True
+            elif word not in parsed.unknown[-1:]:
+                parsed.unknown.append(word)
+            continue
         attached = word[place + 1 :]
         if option.takes == "value":
             parsed.add(option, attached or (following[0] if following else ""))

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 from tillerman.core.permission.shell.dangerous_variables import is_harmless
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open, joined
-from tillerman.core.permission.shell.programs.mentions import hosts_in
+from tillerman.core.permission.shell.programs.mentions import hosts_in, outputs
 from tillerman.core.permission.shell.programs.options import ProgramOption
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Kind
 
@@ -48,6 +48,8 @@ def fill(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
     row, parsed = draft.row, draft.parsed
     if row.own:
         return
+    if parsed.open and any("recursive" in option.marks for option in options.values()):
+        parsed.marks.add("recursive")
     marks = parsed.marks
     draft.only += [value for option, value in parsed.values if option.role == "only"]
     for option, value in parsed.values:
@@ -68,6 +70,8 @@ def fill(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
     if parsed.unknown:
         draft.at_least("runs")
         draft.mention(draft.words[1:])
+        for path in outputs(["", *parsed.unknown]):
+            draft.access(path, "write")
 
 
 def take(draft: InvocationDraft, role: str, value: str, what: str = "") -> None:

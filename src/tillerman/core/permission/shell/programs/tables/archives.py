@@ -231,7 +231,7 @@ _GZIP = (
     "-123456789fknNqvLe -c|--stdout|--to-stdout:looks -l|--list:looks -t|--test:looks "
     "-d|--decompress -z|--compress -r|--recursive:recursive -S|--suffix=text -T|--threads=text "
     "--force --keep --no-name --name --quiet --verbose --fast --best --rsyncable --synchronous "
-    "--small -s --extreme -#"
+    "--small -s --extreme --files?=list --files0?=list -#"
 )
 
 ROWS = (

@@ -176,9 +176,11 @@ _COMMANDS = (
         samples=("git count-objects -v", "git for-each-ref", "git show-ref", "git version")),
     # These change only the index or a named file: no hook runs.
     Row("add|stage", "writes", "read*",
-        "-nvfAuNk -i|-p|-e|--interactive|--patch|--edit:runs --dry-run --verbose --force --all "
-        "--no-all --update --intent-to-add --refresh --ignore-errors --ignore-missing "
-        "--renormalize --sparse --chmod=text --pathspec-from-file=list --pathspec-file-nul"),
+        "-vNk -n|--dry-run:dry -u|--update:dry -f|--force:forced -A|--all:all "
+        "-i|-p|-e|--interactive|--patch|--edit:runs --verbose --no-all --intent-to-add "
+        "--refresh --ignore-errors --ignore-missing "
+        "--renormalize --sparse --chmod=text --pathspec-from-file=list --pathspec-file-nul",
+        refine=arguments.add),
     Row("mv", "writes", "remove/* write/", "-fknv --force --dry-run --verbose",
         refine=arguments.mv),
     Row("rm", "writes", "remove/*",
@@ -206,7 +208,7 @@ _COMMANDS = (
         "-3RzvqNCs -p=text --check --stat --numstat --summary --index --cached --reverse "
         "--reject --directory=write/ --exclude=text --include=text --whitespace=text "
         "--unsafe-paths:doubt --3way --intent-to-add --recount --build-fake-ancestor=write "
-        "--verbose --quiet --continue --abort --skip --signoff --keep-cr", tracked=True,
+        "--verbose --quiet --continue --abort --skip --signoff --keep-cr",
         refine=arguments.patched_files),
     Row("commit", "runs", "read*",
         "-avqesnoz -S?=text -m|--message=text -F|--file=read -t|--template=read "
@@ -217,7 +219,9 @@ _COMMANDS = (
         "-p|--patch --interactive --status --no-status -u?=text --short --porcelain "
         "--pathspec-from-file=list"),
     Row("stash|stash push|stash pop|stash apply|stash drop|stash save|stash branch|stash create"
-        "|stash store|stash clear", "runs", "mention*", "-uakpqS -m|--message=text"),
+        "|stash store|stash clear", "runs", "mention*",
+        "-kpqS -m|--message=text -u|--include-untracked:new -a|--all:ignored --keep-index --patch "
+        "--staged --quiet --index --no-keep-index --no-include-untracked", refine=arguments.stash),
     Row("reset", "runs", "",
         "-qpN --soft --mixed --hard --merge --keep --quiet --patch --pathspec-from-file=list"),
     Row("merge|pull|cherry-pick|revert", "runs", "",
@@ -263,6 +267,8 @@ _COMMANDS = (
     Row("submodule", "runs", "", "", style="posix", refine=arguments.submodule),
     Row("submodule status", "reads", "", "--cached --recursive",
         samples=("git submodule status",)),
+    Row("credential|credential-store|credential-cache", "runs", "mention*",
+        "--file=write --timeout=text --socket=write"),
     Row("bundle create", "runs", "write", "-q --quiet --progress --all --version=text"),
     Row("format-patch", "runs", "",
         f"{_DIFF} -o|--output-directory=write/ --stdout -nNk -v=text --cover-letter "

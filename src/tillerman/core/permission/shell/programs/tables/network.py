@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from tillerman.core.permission.shell.parsed_script import HOLE
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE
 from tillerman.core.permission.shell.programs.options import grammar, parse
 from tillerman.core.permission.shell.programs.roles import suffixes, take
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
@@ -28,16 +28,46 @@ def _saved_as(url: str) -> str:
     return posixpath.basename(path) or "index.html"
 
 
+_GLOBBED = re.compile(r"\{[^}]*\}|\[[^\]]*\]")  # of curl, in addresses and names of uploads
+_NUMBERED = re.compile(r"#\d")  # in names of outputs: what the glob of that number stood for
+_WRITE_OUT = re.compile(r"%output\{(?:>>)?([^}]*)\}")
+
+
+def _local_file(url: str) -> str | None:
+    """The file that a `file:` address means; None for other addresses."""
+    if url[:5].lower() != "file:":
+        return None
+    path = url[5:]
+    if path.startswith("//"):
+        host, slash, rest = path[2:].partition("/")
+        path = (
+            slash + rest if slash and host.lower() in ("", "localhost", "127.0.0.1") else path[2:]
+        )
+    return unquote(re.sub(r"[?#].*", "", path))
+
+
 def _curl(draft: InvocationDraft) -> None:
     parsed = draft.parsed
     urls = [*parsed.operands, *(value for option, value in parsed.values if option.name == "--url")]
     folder = parsed.value("--output-dir") or ""
+    uploads = []
     for option, value in parsed.values:
         if option.name == "--output":
-            draft.access(posixpath.join(folder, value), "write")
+            draft.access(_NUMBERED.sub(ANY, posixpath.join(folder, value)), "write")
+        elif option.name == "--upload-file":
+            uploads.append(_GLOBBED.sub(ANY, value))
+            draft.access(uploads[-1], "read")
+        elif option.name == "--write-out":
+            for path in _WRITE_OUT.findall(value):
+                draft.access(path, "write")
     for url in urls:
-        if url[:5].lower() == "file:":
-            draft.access(url[5:].removeprefix("//"), "read")
+        local = _local_file(_GLOBBED.sub(ANY, url))
+        if local is not None and uploads:
+            for name in uploads:
+                into = posixpath.join(local, posixpath.basename(name)) if local[-1:] == "/" else ""
+                draft.access(into or local, "write")
+        elif local is not None:
+            draft.access(local, "read")
         if "remote_name" in parsed.marks:
             draft.access(posixpath.join(folder, _saved_as(url)), "write")
     if "remote_header" in parsed.marks:
@@ -109,6 +139,21 @@ def _ssh(draft: InvocationDraft) -> None:
         draft.others += suffixes(draft.words)
 
 
+def _keys(draft: InvocationDraft) -> None:
+    """Writes a new key, unless it is to show one."""
+    marks, file = draft.parsed.marks, draft.parsed.value("-f")
+    looks = "looks" in marks or any(
+        re.match("-[A-Za-z]*[elyBLQ]", word) for word in draft.words[1:]
+    )
+    if file is not None and looks:
+        draft.access(file, "read")
+    elif file is not None:
+        draft.access(file, "write")
+        draft.access(f"{file}.pub", "write")
+    elif "known" in marks:
+        draft.access("~/.ssh/known_hosts", "write")
+
+
 _OPENSSL = (
     "asn1parse ca ciphers cms crl crl2pkcs7 dgst dhparam dsa dsaparam ec ecparam enc engine errstr "
     "fipsinstall gendsa genpkey genrsa info kdf list mac nseq ocsp passwd pkcs12 pkcs7 pkcs8 pkey "
@@ -168,6 +213,10 @@ ROWS = (
         "--content-disposition --server-response --background --no-cache --no-hsts --https-only",
         hosts=True, refine=_wget),
     Row("ssh|slogin", "runs", "", _SSH, style="posix", hosts=False, refine=_ssh),
+    Row("ssh-keygen", "runs", "mention*",
+        "-qcpvoAKUueiByLlHkhgQ -F=text:looks -N=text -t=text -b=text -C=text -f=text -R=text:known "
+        "-D=code -s=read -I=text -n=text -O=text -V=text -z=text -P=text -Z=text -m=text -a=text "
+        "-E=text -M=text -Y=text:looks -w=code -W=text -r=text:looks", refine=_keys),
     Row("scp", "runs", "",
         "-346ABCOpqRsTv -r:recursive -c=text -D=program -F=code -i=read -J=host -l=text -o=code "
         "-P=text -S=program -X=text", hosts=True, follows_links=True, refine=_copy),

@@ -247,7 +247,9 @@ _SPACES = " ".join(
 )  # fmt: skip
 
 ROWS = (
-    _wrapper("nohup|noglob|nocorrect|-|catchsegv|unbuffer|chronic|dbus-run-session|fakeroot"),
+    _wrapper("nohup|noglob|nocorrect|-|catchsegv|unbuffer|chronic|dbus-run-session"),
+    _wrapper("fakeroot", "-uv -s=write -i=read -b=text -l|--lib=code -f|--faked=program "
+             "--unknown-is-real --fd-base=text"),
     _wrapper("busybox|toybox", "--list --install:writes"),
     _wrapper("setsid", "-cfw --ctty --fork --wait"),
     _wrapper("time|gtime", "-apvqV -f|--format=text -o|--output=write --append --portability "
@@ -341,5 +343,5 @@ ROWS = (
     Row("tmux|screen|perf|bwrap|watchexec|op|aws-vault|chamber|direnv|dotenv"
         "|ip|machinectl|vagrant|toolbox|distrobox|flatpak|snap|guix"
         "|lxc|wsl|rlwrap|sem|setuidgid", "runs",
-        own=True, refine=_anywhere),
+        own=True, passes=True, refine=_anywhere),
 )  # fmt: skip
