@@ -193,6 +193,15 @@ def remote_helper(draft: InvocationDraft) -> None:
         draft.doubt("ext:: of git can run any program")
 
 
+def push(draft: InvocationDraft) -> None:
+    """A repository that is named by its path is written."""
+    remote_helper(draft)
+    operands = draft.parsed.operands or [word for word in draft.words[1:] if word[:1] != "-"]
+    repository = draft.parsed.value("--repo") or next(iter(operands), "")
+    if repository.startswith((".", "/", "~", "file://")):
+        draft.access(repository.removeprefix("file://"), "write")
+
+
 def filters(draft: InvocationDraft) -> None:
     draft.doubt(f"{draft.program} can run any program")
     draft.mention(draft.words[1:])

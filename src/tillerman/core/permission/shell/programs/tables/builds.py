@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from tillerman.core.permission.shell.parsed_script import HOLE
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
@@ -66,7 +67,7 @@ def _compiled_to(words: Sequence[str]) -> Iterator[str]:
     parts = [part for word in words for part in (
         word.split(",")[1:] if word.startswith(("-Wl,", "-Wa,", "-Wp,")) else [word]
     ) if part not in ("-Xlinker", "-Xassembler", "-Xpreprocessor")]  # fmt: skip
-    for part, following in zip(parts, [*parts[1:], ""], strict=True):
+    for part, following in zip_longest(parts, parts[1:], fillvalue=""):
         name, equals, value = part.partition("=")
         if equals and _COMPILED.fullmatch(name):
             yield value.rpartition("=")[2]

@@ -245,9 +245,16 @@ _COMMANDS = (
         "--tags --follow-tags --atomic --dry-run --force --force-with-lease?=text "
         "--force-if-includes --delete --prune --set-upstream --thin --no-thin --quiet --verbose "
         "--progress --no-verify --porcelain --repo=text "
-        "--signed?=text --recurse-submodules=text", refine=arguments.remote_helper),
-    Row("fetch-pack|send-pack|upload-pack|receive-pack|upload-archive", "runs", "mention*",
-        "--upload-pack=program --receive-pack=program --exec=program"),
+        "--signed?=text --recurse-submodules=text", refine=arguments.push),
+    Row("send-pack|receive-pack", "runs", "mention*",
+        "--receive-pack=program --exec=program --all --mirror --force --stdin", style="posix",
+        refine=arguments.push),
+    Row("fetch-pack|upload-pack|upload-archive", "runs", "mention*",
+        "--upload-pack=program --exec=program"),
+    Row("interpret-trailers", "runs", "mention*",
+        "--in-place:changes --trim-empty --only-trailers --only-input --unfold --parse "
+        "--where=text --if-exists=text --if-missing=text --trailer=text --no-divider",
+        when=(("changes", "write*"),)),
     Row("clone", "runs", "text write/",
         "-lnqvs46 -u|--upload-pack=program -c|--config=code --template=code -b|--branch=text "
         f"{_UPLOAD} --origin=text --reference=read --reference-if-able=read "
@@ -269,6 +276,19 @@ _COMMANDS = (
         samples=("git submodule status",)),
     Row("credential|credential-store|credential-cache", "runs", "mention*",
         "--file=write --timeout=text --socket=write"),
+    Row("pack-objects", "runs", "write", "-q --all --stdout --revs --thin --local --incremental "
+        "--non-empty --unpacked --reflog --window=text --depth=text --threads=text"),
+    Row("index-pack", "runs", "read*", "-o=write -v --stdin --keep?=text --rev-index --verify"),
+    Row("fast-import", "runs", "mention*",
+        "--export-marks=write --import-marks=read --export-pack-edges=write --date-format=text "
+        "--force --quiet --stats --done"),
+    Row("read-tree", "runs", "text*", "-muvin --index-output=write --prefix=text --reset"),
+    Row("mailinfo", "runs", "write write", "-kbumn --encoding=text --scissors --no-scissors"),
+    Row("mailsplit", "runs", "read*", "-b -o=write/ -f=text -d=text --keep-cr --mboxrd"),
+    Row("merge-file", "runs", "write read*", "-L=text -p|--stdout -q --diff3 --zdiff3 --ours "
+        "--theirs --union"),
+    Row("bugreport|diagnose", "runs", "mention*",
+        "-o|--output-directory=write/ -s|--suffix=text --mode=text --diagnose?=text"),
     Row("bundle create", "runs", "write", "-q --quiet --progress --all --version=text"),
     Row("format-patch", "runs", "",
         f"{_DIFF} -o|--output-directory=write/ --stdout -nNk -v=text --cover-letter "

@@ -62,7 +62,7 @@ def _python(draft: InvocationDraft) -> None:
     arguments = _after_module(draft)
     if is_open(module) or module in _MODULES_THAT_RUN_WORDS:
         draft.doubt(f"code for {draft.program}, which is not analyzed")
-    for word in _written_by(module, [one for one in arguments if not one.startswith("-")]):
+    for word in _written_by(module, arguments):
         draft.access(word, "write", recursive=module in _MODULES_THAT_FILL)
     for word in outputs([module, *arguments]):
         draft.access(word, "write")
@@ -71,10 +71,16 @@ def _python(draft: InvocationDraft) -> None:
     draft.mention(arguments)
 
 
-def _written_by(module: str, operands: Sequence[str]) -> Sequence[str]:
-    if module == "json.tool":
-        return operands[1:2]
-    return operands if module in (*_MODULES_THAT_FILL, "zipfile", "tarfile") else ()
+def _written_by(module: str, arguments: Sequence[str]) -> Sequence[str]:
+    operands = [one for one in arguments if not one.startswith("-")]
+    match module:
+        case "json.tool":
+            return operands[1:2]
+        case "zipfile" | "tarfile":
+            makes = any(one.startswith(("-c", "--create")) for one in arguments)
+            fills = any(one.startswith(("-e", "--extract")) for one in arguments)
+            return operands[:1] if makes else operands[1:2] if fills else ()
+    return operands if module in _MODULES_THAT_FILL else ()
 
 
 def _after_module(draft: InvocationDraft) -> list[str]:

@@ -6,7 +6,7 @@ import posixpath
 import re
 from urllib.parse import unquote, urlsplit
 
-from tillerman.core.permission.shell.parsed_script import ANY, HOLE
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE
 from tillerman.core.permission.shell.programs.options import grammar, parse
 from tillerman.core.permission.shell.programs.roles import suffixes, take
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
@@ -28,9 +28,10 @@ def _saved_as(url: str) -> str:
     return posixpath.basename(path) or "index.html"
 
 
-_GLOBBED = re.compile(r"\{[^}]*\}|\[[^\]]*\]")  # of curl, in addresses and names of uploads
+_GLOBBED = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]")  # of curl, in addresses and names of uploads
+_QUERY = re.compile(f"[?#{ONE}].*|^/+(?=/)")  # `?` may be a glob of the shell, and stay as it is
 _NUMBERED = re.compile(r"#\d")  # in names of outputs: what the glob of that number stood for
-_WRITE_OUT = re.compile(r"%output\{(?:>>)?([^}]*)\}")
+_WRITE_OUT = re.compile(r"%output\{(?:>>)?([^{}]*)\}")
 
 
 def _local_file(url: str) -> str | None:
@@ -43,7 +44,7 @@ def _local_file(url: str) -> str | None:
         path = (
             slash + rest if slash and host.lower() in ("", "localhost", "127.0.0.1") else path[2:]
         )
-    return unquote(re.sub(r"[?#].*", "", path))
+    return unquote(_QUERY.sub("", path))
 
 
 def _curl(draft: InvocationDraft) -> None:
@@ -55,19 +56,20 @@ def _curl(draft: InvocationDraft) -> None:
         if option.name == "--output":
             draft.access(_NUMBERED.sub(ANY, posixpath.join(folder, value)), "write")
         elif option.name == "--upload-file":
-            uploads.append(_GLOBBED.sub(ANY, value))
+            uploads.append(_GLOBBED.sub(HOLE, value))
             draft.access(uploads[-1], "read")
         elif option.name == "--write-out":
             for path in _WRITE_OUT.findall(value):
                 draft.access(path, "write")
     for url in urls:
-        local = _local_file(_GLOBBED.sub(ANY, url))
+        local = _local_file(_GLOBBED.sub(HOLE, url))
         if local is not None and uploads:
             for name in uploads:
                 into = posixpath.join(local, posixpath.basename(name)) if local[-1:] == "/" else ""
                 draft.access(into or local, "write")
         elif local is not None:
             draft.access(local, "read")
+            draft.access(url[5:].removeprefix("//"), "read")
         if "remote_name" in parsed.marks:
             draft.access(posixpath.join(folder, _saved_as(url)), "write")
     if "remote_header" in parsed.marks:
@@ -213,6 +215,13 @@ ROWS = (
         "--content-disposition --server-response --background --no-cache --no-hsts --https-only",
         hosts=True, refine=_wget),
     Row("ssh|slogin", "runs", "", _SSH, style="posix", hosts=False, refine=_ssh),
+    Row("gpg|gpg2", "runs", "mention*",
+        "-aesbcdkKqvtz -o|--output=write --homedir=write/ -r|--recipient=text -u|--local-user=text "
+        "--export-ownertrust --armor --sign --encrypt --decrypt --verify --list-keys --import "
+        "--log-file=write --status-file=write --attribute-file=write --logger-file=write "
+        "--keyring=write --secret-keyring=write --trustdb-name=write --batch --yes "
+        "--options=code --agent-program=program --dirmngr-program=program --photo-viewer=program "
+        "--exec-path=code --load-extension=code --passphrase-file=read --passphrase=text"),
     Row("ssh-keygen", "runs", "mention*",
         "-qcpvoAKUueiByLlHkhgQ -F=text:looks -N=text -t=text -b=text -C=text -f=text -R=text:known "
         "-D=code -s=read -I=text -n=text -O=text -V=text -z=text -P=text -Z=text -m=text -a=text "
@@ -266,6 +275,7 @@ ROWS = (
                  "openssl x509 -in cert.pem -noout -dates -subject")),
     Row("openssl version", "none", "", "-abdefoprvm", samples=("openssl version",)),
     Row("|".join(f"openssl {name}" for name in _OPENSSL.split()), "runs", "mention*",
-        "-engine=code -provider=code -out=write -in=read -keyout=write -key=mention -config=code",
+        "-engine=code -provider=code -out=write -in=read -keyout=write -key=mention -config=code "
+        "-writerand=write -outdir=write -keylogfile=write -sess_out=write -CAserial=write",
         style="single"),
 )  # fmt: skip
