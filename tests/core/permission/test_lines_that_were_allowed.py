@@ -73,6 +73,9 @@ WRITES = [
     "git init -q --bare ../out/f; git push -q ../out/f HEAD:refs/heads/x",
     "openssl rand -writerand ../out/f 8",
     "fakeroot -s ../out/f true",
+    "git pack-objects -q --all ../out/f < /dev/null",
+    "git bugreport -o ../out --no-suffix",
+    "gpg --homedir ../out -k",
     "npm config set loglevel silent",
     "pip config set global.x y",
 ]
@@ -87,6 +90,9 @@ READS = [
     "curl -s FILE://localhost$PWD/.env",
     "curl -s file://$PWD/'{{x,.env}}'",
     "curl -s file:///$PWD/.env?x",
+    "git hash-object --stdin-paths < list",
+    "git update-index --add --stdin < list",
+    "git grep --untrack${{u}}ed K",
     "xz --files0=list",
     "xz -k --files=list",
     "man ./.env",
@@ -107,6 +113,9 @@ PROTECTED = [
     "curl -sT a.txt file://$PWD/./.git/hooks/",
     "perl -i'.git/hooks/*' -pe 's/x/y/' a.txt",
     "perl -i'../work/.git/hooks/*.f' -pe 's/x/y/' a.txt",
+    "perl -i.git/hooks/* -pe 's/x/y/' a.txt",
+    "sed -i.git/hooks/* s/x/y/ a.txt",
+    "xz --files=list",
     "git apply new.patch",
     "cp -${{u}}rT ../tree .",
     "cp -r${{u}}T ../tree .",
@@ -263,3 +272,25 @@ def test_git_adds_no_file_that_it_ignores(
     listed = subprocess.run(["git", "add", "-nv", "."], cwd=root / "work", env=environment(root),
                             capture_output=True, text=True, check=True).stdout  # fmt: skip
     assert (".env'" in listed) == (expected == "ask")
+
+
+@pytest.mark.parametrize("preset", ["ask", "edits"])
+@pytest.mark.parametrize(
+    ("line", "tracked"),
+    [("grep -R x .", False), ("ls | xargs cat", False), ("git ls-files | xargs wc -l", True)],
+)
+def test_a_tree_with_a_link_that_leads_outside_is_not_read_unasked(
+    line: str, tracked: bool, preset: str, template: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "place"
+    shutil.copytree(template, root, symlinks=True)
+    request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
+    for target, expected in (("src", "allow"), ("../out", "ask"), ("../home", "ask")):
+        (root / "work/link").unlink(missing_ok=True)
+        (root / "work/link").symlink_to(target)
+        context = DecisionContext(root / "work", resolve=os.path.realpath, files=DiskFiles())
+        before = "allow" if tracked else expected
+        assert Policy.preset(preset).decide(request, context).verdict == before
+        subprocess.run(["git", "add", "link"], cwd=root / "work", check=True)
+        assert Policy.preset(preset).decide(request, context).verdict == expected
+        subprocess.run(["git", "rm", "-qf", "link"], cwd=root / "work", check=True)

@@ -158,8 +158,9 @@ class Tree:
             for link in found[folder].links:
                 if len(targets) > _MOST_FOLLOWED:
                     break
-                target = self._resolve(posixpath.join(folder, link))
-                if target in targets:
+                path = posixpath.join(folder, link)
+                target = self._resolve(path)
+                if target in targets or not self._is_known_to_git(path):
                     continue
                 is_folder = self._files.is_folder(target)
                 if not is_folder and not self._reaches(link):

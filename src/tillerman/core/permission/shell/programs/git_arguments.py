@@ -193,6 +193,18 @@ def remote_helper(draft: InvocationDraft) -> None:
         draft.doubt("ext:: of git can run any program")
 
 
+def listed(draft: InvocationDraft) -> None:
+    """Reads the files that standard input names."""
+    if "listed" in draft.parsed.marks:
+        draft.access(HOLE, "read")
+
+
+def maintenance(draft: InvocationDraft) -> None:
+    """Except for single runs, changes the user's settings."""
+    if draft.words[1:2] != ["run"]:
+        draft.access("~/.gitconfig", "write")
+
+
 def push(draft: InvocationDraft) -> None:
     """A repository that is named by its path is written."""
     remote_helper(draft)

@@ -147,6 +147,8 @@ def _gzip(draft: InvocationDraft) -> None:
     if {"looks", "info"} & draft.parsed.marks:
         return
     draft.at_least("writes")
+    if any(option.role == "list" for option, _ in draft.parsed.values):
+        draft.access(HOLE, "remove")
     for path in draft.parsed.operands:
         draft.access(path, "remove", recursive="recursive" in draft.parsed.marks)
         stem, ending = posixpath.splitext(path)

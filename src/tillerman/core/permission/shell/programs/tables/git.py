@@ -276,6 +276,15 @@ _COMMANDS = (
         samples=("git submodule status",)),
     Row("credential|credential-store|credential-cache", "runs", "mention*",
         "--file=write --timeout=text --socket=write"),
+    Row("hash-object", "runs", "read*",
+        "-w -t=text --stdin --stdin-paths:listed --no-filters --path=text --literally",
+        refine=arguments.listed),
+    Row("update-index", "runs", "read*",
+        "-qzg --add --remove --force-remove --refresh --really-refresh --replace --unmerged "
+        "--ignore-missing --stdin:listed --index-info --chmod=text --verbose --again "
+        "--assume-unchanged --no-assume-unchanged --skip-worktree --no-skip-worktree",
+        refine=arguments.listed),
+    Row("maintenance", "runs", "", "", style="posix", refine=arguments.maintenance),
     Row("pack-objects", "runs", "write", "-q --all --stdout --revs --thin --local --incremental "
         "--non-empty --unpacked --reflog --window=text --depth=text --threads=text"),
     Row("index-pack", "runs", "read*", "-o=write -v --stdin --keep?=text --rev-index --verify"),

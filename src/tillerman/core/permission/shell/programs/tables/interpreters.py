@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from tillerman.core.permission.shell.parsed_script import is_open
+from tillerman.core.permission.shell.parsed_script import ANY, is_open
 from tillerman.core.permission.shell.programs.mentions import outputs
 from tillerman.core.permission.shell.programs.options import grammar, parse
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
@@ -98,7 +98,7 @@ def _perl(draft: InvocationDraft) -> None:
     if "inplace" in draft.parsed.marks:
         for path in operands:
             draft.access(path, "write")
-        backup = draft.parsed.value("-i")
+        backup = (draft.parsed.value("-i") or "").replace(ANY, "*")
         if backup and ("*" in backup or "/" in backup):
             for path in operands:  # each `*` is the name of the file
                 folder, _, name = path.rpartition("/")
