@@ -56,6 +56,7 @@ COMPUTED = "commands computed at run time"
 _ASSIGNS = re.compile(r"\w*=")
 # Variables with a folder, and those that name a file in it.
 _NAMED_IN = {"TZDIR": "TZ", "TERMINFO": "TERM"}
+_LOGS = re.compile("LOG|TRACE|COVERAGE|PYCACHE|HISTFILE|REDIRECT")  # name a file that is written
 _LIKE_PATH = re.compile("[./~]")
 _RANDOM = re.compile(r"X{3,}(?=[^/]*$)")
 _ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # on some systems
@@ -305,9 +306,12 @@ class ProgramExecution:
             accesses = tuple(replace(one, directories=state.directories) for one in accesses)
         if state.exported and not builtin:
             named = dict.fromkeys(_files_in_environment(state, words))
-            accesses = (*accesses, *(
-                FileAccess(path, "mention", directories=state.directories) for path in named
-            ))  # fmt: skip
+            written = dict.fromkeys(_logs_in_environment(state))
+            accesses = (
+                *accesses,
+                *(FileAccess(one, "mention", directories=state.directories) for one in named),
+                *(FileAccess(one, "write", directories=state.directories) for one in written),
+            )
         if any(one.path.startswith("/dev/") for one in accesses):
             accesses = tuple(one for one in accesses if not NO_FILE.fullmatch(one.path))
         prefix = context.prefix
@@ -374,6 +378,14 @@ def _files_in_environment(state: ShellState, words: Sequence[str]) -> Iterator[s
                 yield from [part] if _LIKE_PATH.search(part) else []
             elif HOLE not in last and last.startswith("."):
                 yield last
+
+
+def _logs_in_environment(state: ShellState) -> Iterator[str]:
+    """Files that programs write because a variable names them."""
+    for name in sorted(state.exported & state.variables.keys()):
+        value = state.variables[name]
+        if _LOGS.search(name) and isinstance(value, str) and "/" in value and "://" not in value:
+            yield value
 
 
 def _exported(state: ShellState) -> Iterator[str]:

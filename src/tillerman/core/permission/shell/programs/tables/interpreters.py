@@ -189,6 +189,7 @@ ROWS = (
               "--heap-prof --cpu-prof-dir=write --heap-prof-dir=write --cpu-prof-name=text "
               "--heap-prof-name=text --diagnostic-dir=write --redirect-warnings=write "
               "--report-dir=write --report-directory=write --trace-event-file-pattern=write "
+              "--trace-event-categories=text "
               "--test-reporter-destination=write --snapshot-blob=write --localstorage-file=write "
               "--tls-keylog=write --logfile=write --env-file-if-exists=code "
               "--openssl-config=code --icu-data-dir=read --experimental-sea-config=code"),

@@ -15,7 +15,8 @@ _NPM = (
     "--parseable --global --omit=text --only=text --include=text --production --save-dev --save "
     "--no-save --save-exact --force --legacy-peer-deps --ignore-scripts --no-audit --no-fund "
     "--if-present --offline --prefer-offline --depth=text --all --access=text --tag=text "
-    "--otp=text --dry-run --link --package-lock-only --color=text"
+    "--otp=text --pack-destination=write --logs-dir=write --dry-run --link "
+    "--package-lock-only --color=text"
 )
 _PIP = (
     "-hqv -V:info --debug --isolated --require-virtualenv --python=program --quiet --verbose "

@@ -201,6 +201,14 @@ def _loader(draft: InvocationDraft) -> None:
         draft.run(rest, "inner")
 
 
+def _mount(draft: InvocationDraft) -> None:
+    """A folder that is mounted elsewhere is reached by both names."""
+    operands = draft.parsed.operands
+    binds = "binds" in draft.parsed.marks or "bind" in (draft.parsed.value("--options") or "")
+    if binds and len(operands) == 2:
+        draft.links.append((operands[0], operands[1]))
+
+
 def _start_daemon(draft: InvocationDraft) -> None:
     for at, word in enumerate(draft.words):
         if word in ("-x", "--exec", "-a", "--startas"):
@@ -335,6 +343,9 @@ ROWS = (
         "-aefqt -c|--command=shell -I|--log-in=write -O|--log-out=write -B|--log-io=write "
         "-T|--log-timing=write --timing?=write -m|--logging-format=text -E|--echo=text "
         "-o|--output-limit=text --append --return --flush --force --quiet", refine=_script),
+    Row("mount", "runs", "mention*",
+        "-aflnrsvw -B|--bind|-R|--rbind|-M|--move:binds -t|--types=text "
+        "-o|--options=text -L=text -U=text --mkdir?=text", refine=_mount),
     Row("start-stop-daemon", "runs", own=True, refine=_start_daemon),
     Row("ld.so", "runs", own=True, refine=_loader),
     Row("parallel|expect|at|batch|crontab|entr|run-parts|m4|dc|gdb|lldb", "runs", own=True,
