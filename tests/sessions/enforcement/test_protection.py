@@ -376,3 +376,48 @@ async def test_a_worktree_protects_the_repository_it_belongs_to(desk: Desk, leve
     await session.close()
     assert protected(main) == before
     assert Path(desk.project / ".git").read_text().startswith("gitdir: ")
+
+
+@pytest.mark.parametrize(
+    "fixes",
+    [
+        "chattr +i .git/hooks/pre-commit .claude/settings.local.json",
+        "chattr +a .git/hooks/pre-commit .git/hooks",
+        "chattr +i .git/hooks .claude",
+        "git config core.fsmonitor x; chattr +i .git/config",
+    ],
+)
+async def test_a_file_that_was_made_immutable_is_restored(
+    desk: Desk, level: str, fixes: str
+) -> None:
+    if os.geteuid() or not shutil.which("chattr"):
+        pytest.skip("only root can make a file immutable")
+    prepare(desk.project, random.Random(3))
+    before = protected(desk.project)
+    command = (
+        "cp main.py .git/hooks/pre-commit; mkdir -p .claude; echo x > .claude/settings.local.json\n"
+        f"{fixes} 2> /dev/null\ntrue"
+    )
+    session = await begin(desk, [f"cd {desk.project}\n{command}"], supervision=level)
+    await play(session)
+    await session.close()
+    assert changed(before, protected(desk.project)) == {}
+
+
+async def test_a_name_that_is_not_utf_8_is_restored_and_taken_back(desk: Desk, level: str) -> None:
+    prepare(desk.project, random.Random(3))
+    there, new = (desk.project / os.fsdecode(name) for name in (b".env.\xfe", b".env.\xff"))
+    there.write_text(GOOD)
+    (desk.project / os.fsdecode(b"folder \xff\xc3\xa9")).mkdir()
+    before = protected(desk.project)
+    command = (
+        'for name in .env.*; do echo evil > "$name"; done\nprintf x > "$(printf \'.env.\\377\')"'
+    )
+    session = await begin(desk, [f"cd {desk.project}\n{command}"], supervision=level)
+    await play(session)
+    await until(lambda: protected(desk.project) == before)
+    await session.close()
+    assert changed(before, protected(desk.project)) == {}
+    back = [take_back(*one, desk.paths.accepted) for one in items(desk.paths.quarantine)]
+    assert new in back
+    assert new.read_text() == "x"

@@ -110,6 +110,7 @@ class FileTree(Protocol):
     def glob(self, pattern: str) -> Sequence[str] | None: ...  # None: too many
     def below(self, folder: str, skipped: frozenset[str]) -> FolderListing: ...
     def tracked(self, path: str) -> bool: ...  # by git, or unknown
+    def ignored(self, path: str) -> bool: ...  # by git; not if unknown
     def is_folder(self, path: str) -> bool: ...  # follows links
 
 
@@ -157,8 +158,9 @@ class Tree:
             for link in found[folder].links:
                 if len(targets) > _MOST_FOLLOWED:
                     break
-                target = self._resolve(posixpath.join(folder, link))
-                if target in targets:
+                path = posixpath.join(folder, link)
+                target = self._resolve(path)
+                if target in targets or not self._is_known_to_git(path):
                     continue
                 is_folder = self._files.is_folder(target)
                 if not is_folder and not self._reaches(link):
@@ -201,7 +203,7 @@ class Tree:
                 path
             ):
                 whole = posixpath.join(folder, path)
-                if not self._access.tracked or self._files.tracked(whole):
+                if self._is_known_to_git(whole):
                     yield whole
 
     def protected(self, inner: Callable[[str], str]) -> tuple[str, bool]:
@@ -217,25 +219,33 @@ class Tree:
             listing = self._files.below(folder, GENERATED)
             complete &= listing.complete
             key = (self._access.only, self._access.skips_hidden, self._matched)
-            if self._access.tracked:  # may change while the folder stays the same
+            if (
+                self._access.tracked or self._access.untracked
+            ):  # may change while the folder stays the same
                 reached = filter(self._reaches, listing.paths)
                 kept = (
                     one for one in reached if guarded_names.is_protected([*parts, *_parts(one)])
                 )
-                found = next((one for one in kept if self._is_tracked(folder, one)), "")
+                found = next(
+                    (one for one in kept if self._is_known_to_git(posixpath.join(folder, one))), ""
+                )
             else:
                 found = listing.protected(tuple(parts), key, self._reaches)
             if found:
                 return found, True
         return "", complete
 
-    def _is_tracked(self, folder: str, path: str) -> bool:
-        return self._files.tracked(posixpath.join(folder, path))
+    def _is_known_to_git(self, path: str) -> bool:
+        """Whether git knows the file as the access requires."""
+        if self._access.untracked:
+            return not self._files.tracked(path) and not self._files.ignored(path)
+        return not self._access.tracked or self._files.tracked(path)
 
     @property
     def _leaves_out(self) -> bool:
         access = self._access
-        return bool(access.only or access.skips_hidden or access.tracked or self._matched)
+        of_git = access.tracked or access.untracked
+        return bool(access.only or access.skips_hidden or of_git or self._matched)
 
     def _reaches(self, path: str) -> bool:
         if self._access.skips_hidden and (path.startswith(".") or "/." in path):

@@ -203,7 +203,13 @@ def spot_of(access: FileAccess, context: DecisionContext) -> PathLocation:
         possible=access.possible,
         tree=Tree(context.files, roots, access, resolve=context.resolve),
     )
-    return holding(found, found.tree, context) if access.kind in ("write", "remove") else found
+    if access.kind in ("write", "remove"):
+        return holding(found, found.tree, context)
+    if access.follows_links and found.tree and "outside" not in found.places:
+        linked = (seen_from_workspace(one, context) for one in found.tree.linked_files)
+        if not all(map(_is_inside, linked)):
+            return replace(found, places=found.places | {"outside"})
+    return found
 
 
 def holding(found: PathLocation, tree: Tree | None, context: DecisionContext) -> PathLocation:

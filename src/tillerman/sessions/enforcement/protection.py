@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.core.events import Enforced, Notice, PermissionRequested
 from tillerman.sessions.enforcement.early_mounts import mounts
+from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.protection.git.folders import outer_git_folders
 from tillerman.workspace.protection.mount_plan import (
     CREATED,
@@ -298,14 +299,17 @@ class Protection:
         found = []
         prefix = f"{self._cwd}/"
         if mounted := [path.removeprefix(prefix) for path in self._readonly()]:
-            named = tuple(mounted[:_MOST_NAMED])
+            named = tuple(map(shown, mounted[:_MOST_NAMED]))
             found.append(Enforced("protected names", "enforced", "mounted read-only", named))
         found.append(Enforced("protected names", "restored", self._why_restored()))
         if self._skipped:
             why = "the workspace contains the home folder, where agents store their state"
             found.append(
                 Enforced(
-                    "protected names", "advisory", why, tuple(sorted(self._skipped)[:_MOST_NAMED])
+                    "protected names",
+                    "advisory",
+                    why,
+                    tuple(map(shown, sorted(self._skipped)[:_MOST_NAMED])),
                 )
             )
         return (*found, *self._denied_states())
@@ -330,12 +334,12 @@ class Protection:
         found = []
         prefix = f"{self._cwd}/"
         if denied and denied.hidden:
-            named = tuple(one.removeprefix(prefix) for one in denied.hidden[:_MOST_NAMED])
+            named = tuple(shown(one.removeprefix(prefix)) for one in denied.hidden[:_MOST_NAMED])
             found.append(Enforced("denied paths", "enforced", "hidden", named))
         reasons: dict[str, list[str]] = {}
         for path, why in denied.advisory if denied else ():
             reasons.setdefault(why, []).append(path)
         return found + [
-            Enforced("denied paths", "advisory", why, tuple(paths[:_MOST_NAMED]))
+            Enforced("denied paths", "advisory", why, tuple(map(shown, paths[:_MOST_NAMED])))
             for why, paths in reasons.items()
         ]

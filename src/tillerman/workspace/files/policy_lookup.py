@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from tillerman.core.permission.folder_contents import FolderListing
+from tillerman.workspace.files import gitignore
 
 MOST = 200_000  # entries read for one folder
 SECONDS = 1.0  # time limit: a caller waits for the decision
@@ -117,6 +118,21 @@ class DiskFiles:
                 return _lists(index, name)
         return False
 
+    def ignored(self, path: str) -> bool:
+        """Returns whether the ignore files of the path's repository match it."""
+        root = next((one for one in _parents(path) if self._index_of(one) is not None), None)
+        if root is None:
+            return False
+        names = os.path.relpath(path, root).split("/")
+        chain = [gitignore.parse(_content(os.path.join(root, ".git/info/exclude")), 0)]  # noqa: PTH118
+        for depth in range(len(names)):
+            folder = os.path.join(root, *names[:depth])  # noqa: PTH118
+            chain.append(gitignore.parse(_content(os.path.join(folder, ".gitignore")), depth))  # noqa: PTH118
+            inner = depth + 1 < len(names)
+            if gitignore.is_ignored(chain, names[: depth + 1], inner or os.path.isdir(path)):  # noqa: PTH112
+                return True
+        return False
+
     def _index_of(self, folder: str) -> bytes | None:
         """Returns the index; None if no repository starts at this folder."""
         git = os.path.join(folder, ".git")  # noqa: PTH118
@@ -143,6 +159,14 @@ class DiskFiles:
             self._indexes.clear()
             self._indexes[path] = (stamp, content)
         return content
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(gitignore.MOST_BYTES)
+    except OSError:
+        return b""
 
 
 def _are_alike(one: FolderListing, other: FolderListing) -> bool:

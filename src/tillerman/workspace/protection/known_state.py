@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -98,6 +99,35 @@ class KnownState:
         )
 
 
+def _encodable(name: str) -> str:
+    """A name that is not UTF-8 cannot be saved as it is; each of its bytes becomes a character."""
+    return name if name.isascii() else os.fsencode(name).decode("latin-1")
+
+
+def _file_name(text: str) -> str:
+    return text if text.isascii() else os.fsdecode(text.encode("latin-1"))
+
+
+def _renamed(state: State, new: Callable[[str], str]) -> State:
+    """The state with other spellings of all names."""
+    folders = {
+        new(path): seen._replace(
+            guarded=tuple(map(new, seen.guarded)),
+            instructions=tuple(map(new, seen.instructions)),
+            folders=tuple((new(name), role) for name, role in seen.folders),
+        )
+        for path, seen in state.folders.items()
+    }
+    return state._replace(
+        nodes={new(path): node for path, node in state.nodes.items()},
+        instructions={new(path): mark for path, mark in state.instructions.items()},
+        folders=folders,
+        behind=tuple(map(new, state.behind)),
+        closed=frozenset(map(new, state.closed)),
+        made=frozenset(map(new, state.made)),
+    )
+
+
 class SavedState:
     """Reads and writes the state. `path` is None if nothing is saved."""
 
@@ -109,13 +139,14 @@ class SavedState:
             with suppress(OSError):
                 make_private(self._path.parent)
                 draft = self._path.with_name(f"{self._path.name}.new")
-                draft.write_bytes(msgspec.msgpack.encode(state))
+                draft.write_bytes(msgspec.msgpack.encode(_renamed(state, _encodable)))
                 draft.replace(self._path)
 
     def read(self) -> State | None:
         if self._path:
             with suppress(OSError, msgspec.MsgspecError):
-                return msgspec.msgpack.decode(self._path.read_bytes(), type=State)
+                state = msgspec.msgpack.decode(self._path.read_bytes(), type=State)
+                return _renamed(state, _file_name)
         return None
 
     def remove(self) -> None:

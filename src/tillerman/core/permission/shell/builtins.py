@@ -77,7 +77,7 @@ def _printf(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     rest = call.words[2:] if call.words[1:2] == ["--"] else call.words[1:]
     known = rest and not any(c in rest[0] for c in "\\%") and not is_open(rest[0])
-    text = rest[0] if known else " ".join(rest).replace("\\n", "\n")
+    text = rest[0] if known else " ".join(rest).replace("\\n", "\n").replace("\\t", "\t")
     if not known and rest and rest[0] in ("%s", "%s\\n", "%s\n"):
         text = "\n".join(rest[1:]) + "\n"
         known = not is_open(text)

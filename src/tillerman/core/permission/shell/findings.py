@@ -18,6 +18,7 @@ from tillerman.core.permission.shell.parsed_script import (
     is_open,
 )
 from tillerman.core.permission.shell.parsing.syntax import UnparsableCommand
+from tillerman.core.permission.shell.programs.code_text import passed_commands
 from tillerman.core.permission.shell.programs.invocation import Invocation, StdinSource
 from tillerman.core.permission.shell.shell_state import Directories, below
 
@@ -25,6 +26,21 @@ MOST_COMMANDS = 500
 _MOST_STEPS = 20_000
 _MODES = frozenset({"chmod", "chown", "chgrp"})  # do not change the content of a file
 NO_FILE = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|fd/\d+|zero|urandom|random)")
+
+
+# Programs that run commands of a file that they find by its name.
+_BUILDS = frozenset({
+    "make", "gmake", "npm", "pnpm", "yarn", "bun", "npx", "just", "task", "rake", "cargo", "ninja",
+    "tox", "nox", "composer", "pre-commit", "git", "docker", "podman", "pytest", "invoke", "mvn",
+    "gradle", "gradlew", "scons", "vagrant", "deno", "turbo", "nx", "lerna", "cmake", "meson",
+})  # fmt: skip
+_BUILD_FILES = frozenset({
+    "Makefile", "makefile", "GNUmakefile", "package.json", "justfile", "Justfile", ".justfile",
+    "Taskfile.yml", "Taskfile.yaml", "Rakefile", "build.rs", "Cargo.toml", "build.ninja",
+    "tox.ini", "noxfile.py", "composer.json", ".pre-commit-config.yaml", "Dockerfile",
+    "docker-compose.yml", "compose.yaml", "conftest.py", "tasks.py", "pom.xml", "build.gradle",
+    "SConstruct", "Vagrantfile", "deno.json", "CMakeLists.txt", "meson.build", "config.toml",
+})  # fmt: skip
 
 
 class WrittenFile(NamedTuple):
@@ -56,6 +72,7 @@ class Findings:
         self._places: list[int] = []  # per redirection: number of commands before it
         self.written: list[WrittenFile] = []
         self.run: list[RunFile] = []
+        self.substituted: list[str] = []  # what process substitutions print, or HOLE
         self.directories: set[str | None] = {""}  # every directory that the line was in
         self.characters = 0  # of nested scripts
         self.described: dict[tuple[tuple[str, ...], StdinSource], Invocation] = {}
@@ -99,6 +116,15 @@ class Findings:
         doubts = tuple(dict.fromkeys((*command.doubts, reason)))
         self.commands[place] = replace(command, doubts=doubts)
 
+    def pass_written_texts(self) -> None:
+        """A program that is not in the table may run the text that the line wrote to a file."""
+        known = [one for one in self.written if one.text]
+        for place, command in enumerate(self.commands if known else ()):
+            texts = [one.text for one in known if _may_run(command, place, one)]
+            passed = (one for text in texts for one in passed_commands(["", text or ""]))
+            passed = tuple(dict.fromkeys((*command.passed, *passed)))
+            self.commands[place] = replace(command, passed=passed)
+
     def texts_written_to(self, run: RunFile) -> list[str | None] | None:
         """The texts that the line wrote to a file that it runs; None if it did not write there."""
         found = [
@@ -141,6 +167,20 @@ class Findings:
         if unread:
             commands = [replace(one, span=None) for one in commands]
         return ParsedScript(tuple(commands), tuple(dict.fromkeys(redirections)), unread)
+
+
+def _may_run(command: ParsedCommand, place: int, written: WrittenFile) -> bool:
+    """Whether a program may run the text: its argument, or a file of the project it builds."""
+    if posixpath.basename(command.words[0] if command.words else "") in _BUILDS:
+        return posixpath.basename(written.path) in _BUILD_FILES or is_open(written.path)
+    if (command.row and not command.passed) or is_open(written.path):
+        return False
+    return any(
+        access.kind == "mention"
+        and not is_open(access.path)
+        and _may_be_same(RunFile(access.path, access.directories, place, False), written)
+        for access in command.accesses
+    )
 
 
 def _may_be_same(run: RunFile, written: WrittenFile) -> bool:

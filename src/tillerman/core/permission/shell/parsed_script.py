@@ -37,6 +37,7 @@ class FileAccess(Struct, frozen=True):
     only: tuple[str, ...] = ()  # recursive: only files whose name matches one of these globs
     skips_hidden: bool = False  # recursive: hidden files are excluded (rg, fd)
     tracked: bool = False  # recursive: only files that git tracks (git grep, git archive)
+    untracked: bool = False  # recursive: only files that git neither tracks nor ignores (git add)
     follows_links: bool = False  # recursive: follows links in it (grep -R, zip -r)
     names_only: bool = False  # recursive: lists names without opening files (fd, du)
     possible: bool = False  # recursive: an unknown part of it (tar x)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tillerman.core.permission.shell.dangerous_variables import is_harmless, steers
 from tillerman.core.permission.shell.evaluation import Evaluator
 from tillerman.core.permission.shell.expansion.arithmetic import is_code
+from tillerman.core.permission.shell.expansion.word_expansion import PROCESS_FILE
 from tillerman.core.permission.shell.findings import NO_FILE, RunFile
 from tillerman.core.permission.shell.parsed_script import (
     ANY,
@@ -32,7 +33,7 @@ from tillerman.core.permission.shell.programs import (
     StdinSource,
     describe,
 )
-from tillerman.core.permission.shell.programs.code_text import named_files
+from tillerman.core.permission.shell.programs.code_text import named_files, passed_commands
 from tillerman.core.permission.shell.programs.mentions import mentioned
 from tillerman.core.permission.shell.programs.table import WITH_SUBCOMMANDS
 from tillerman.core.permission.shell.programs.tables.files import TEMPORARY
@@ -53,6 +54,9 @@ _DEEPEST = 12  # nesting of scripts and of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
 COMPUTED = "commands computed at run time"
 _ASSIGNS = re.compile(r"\w*=")
+# Variables with a folder, and those that name a file in it.
+_NAMED_IN = {"TZDIR": "TZ", "TERMINFO": "TERM"}
+_LOGS = re.compile("LOG|TRACE|COVERAGE|PYCACHE|HISTFILE|REDIRECT")  # name a file that is written
 _LIKE_PATH = re.compile("[./~]")
 _RANDOM = re.compile(r"X{3,}(?=[^/]*$)")
 _ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # on some systems
@@ -99,6 +103,8 @@ class ProgramExecution:
         for target, name in found.links:
             self.findings.link(target, name, state.directories, words, again=self.shell.in_loop)
         passes = words == ["cat"]
+        if (not found.row or found.passed) and any(PROCESS_FILE in word for word in words):
+            found = self._given_texts(found)
         if not found.runs:
             index = self.add(words, found, state, context)
             if "/" in words[0] and not is_open(words[0]):
@@ -120,6 +126,13 @@ class ProgramExecution:
             self._run(run, words, found, state, context)
         if stands and len(self.findings.commands) == before:
             self.add(words, found, state, context)
+
+    def _given_texts(self, found: Invocation) -> Invocation:
+        """A program that may run what a process substitution prints."""
+        texts = [text for text in self.findings.substituted if text]
+        passed = (one for text in texts for one in passed_commands(["", text]))
+        doubts = (COMPUTED,) if any(map(is_open, texts)) else ()
+        return replace(found, passed=(*found.passed, *passed), doubts=(*found.doubts, *doubts))
 
     def _described(self, words: list[str], state: ShellState) -> Invocation:
         key = (tuple(words), state.stdin)
@@ -293,9 +306,12 @@ class ProgramExecution:
             accesses = tuple(replace(one, directories=state.directories) for one in accesses)
         if state.exported and not builtin:
             named = dict.fromkeys(_files_in_environment(state, words))
-            accesses = (*accesses, *(
-                FileAccess(path, "mention", directories=state.directories) for path in named
-            ))  # fmt: skip
+            written = dict.fromkeys(_logs_in_environment(state))
+            accesses = (
+                *accesses,
+                *(FileAccess(one, "mention", directories=state.directories) for one in named),
+                *(FileAccess(one, "write", directories=state.directories) for one in written),
+            )
         if any(one.path.startswith("/dev/") for one in accesses):
             accesses = tuple(one for one in accesses if not NO_FILE.fullmatch(one.path))
         prefix = context.prefix
@@ -352,6 +368,8 @@ def _files_in_environment(state: ShellState, words: Sequence[str]) -> Iterator[s
         value = state.variables[name]
         if not isinstance(value, str) or is_harmless(name, value):
             continue
+        if name in _NAMED_IN and isinstance(file := state.variables.get(_NAMED_IN[name]), str):
+            yield posixpath.join(value, file.lstrip(":"))
         if name == "GIT_TEMPLATE_DIR" and words[0].endswith("git"):
             yield ".git/hooks"
         for part in (*mentioned(value), *named_files(value)):
@@ -360,6 +378,14 @@ def _files_in_environment(state: ShellState, words: Sequence[str]) -> Iterator[s
                 yield from [part] if _LIKE_PATH.search(part) else []
             elif HOLE not in last and last.startswith("."):
                 yield last
+
+
+def _logs_in_environment(state: ShellState) -> Iterator[str]:
+    """Files that programs write because a variable names them."""
+    for name in sorted(state.exported & state.variables.keys()):
+        value = state.variables[name]
+        if _LOGS.search(name) and isinstance(value, str) and "/" in value and "://" not in value:
+            yield value
 
 
 def _exported(state: ShellState) -> Iterator[str]:

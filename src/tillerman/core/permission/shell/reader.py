@@ -95,6 +95,7 @@ def _guarded(work: Callable[[], None], findings: Findings, *, syntax: bool = Tru
 
 def _run_written_files(findings: Findings) -> None:
     """Evaluates script files that the line itself wrote and then runs."""
+    findings.pass_written_texts()
     for run in list(findings.run):
         texts = findings.texts_written_to(run)
         if texts is None:

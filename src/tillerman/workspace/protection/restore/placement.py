@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tillerman.workspace.protection.protected_names import KEPT_FILE, read_file
 from tillerman.workspace.protection.protected_state import PathNode, mark_of
+from tillerman.workspace.protection.restore.file_flags import make_changeable
 
 _NO_REPLACE, _EXCHANGE = 1, 2  # flags of renameat2
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -55,6 +56,7 @@ def replace_content(
     folder: int, name: str, content: bytes, seen: bytes, known: PathNode | None
 ) -> None:
     """Replaces a file's content `seen` by `content`; reverts if the file changed meanwhile."""
+    make_changeable(folder, name)
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     mode = known.mode if known else stat.S_IMODE(status.st_mode)
     owner = known.owner if known else (status.st_uid, status.st_gid)

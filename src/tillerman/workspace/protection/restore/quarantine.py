@@ -42,6 +42,11 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True):
     at: str = ""  # UTC, RFC 3339
     settings: tuple[tuple[str, str | None], ...] = ()  # of a git config: only these were undone
     taken_back: bool = False
+    raw: str = ""  # the path in hex, if it is not UTF-8
+
+    @property
+    def file(self) -> str:
+        return os.fsdecode(bytes.fromhex(self.raw)) if self.raw else self.path
 
 
 class Quarantine:
@@ -97,7 +102,10 @@ class Quarantine:
         self, place: str, path: str, act: Act, settings: Sequence[tuple[str, str | None]] = ()
     ) -> None:
         at = rfc3339(datetime.now(UTC))
-        item = Item(place, str(self._workspace), path, act, at, tuple(settings))
+        raw = os.fsencode(path)
+        text = raw.decode("utf-8", "replace")
+        kept = "" if os.fsencode(text) == raw else raw.hex()
+        item = Item(place, str(self._workspace), text, act, at, tuple(settings), raw=kept)
         (self._folder / place / ITEM).write_bytes(msgspec.json.encode(item))
 
     @contextmanager

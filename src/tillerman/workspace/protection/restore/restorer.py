@@ -20,6 +20,7 @@ from tillerman.workspace.protection.protected_names import KEPT_FILE, read_file
 from tillerman.workspace.protection.protected_state import PathNode, State, mark_of, parent_of
 from tillerman.workspace.protection.restore.accepted import ABSENT, Accepted, digest, digest_of
 from tillerman.workspace.protection.restore.contents import files_at, is_empty, tree_digest
+from tillerman.workspace.protection.restore.file_flags import make_changeable
 from tillerman.workspace.protection.restore.held_folders import HeldFolders
 from tillerman.workspace.protection.restore.placement import (
     draft_name,
@@ -98,6 +99,7 @@ class Restorer:
         if (seen := before.folders.get(folder_path)) and seen.role != "work":
             self._make(folder_path)
         with self.folders.folder(folder_path) as folder:
+            make_changeable(folder, name)
             kept = ""
             now = status_of(folder, name)
             if now and (whole or stat.S_ISDIR(now.st_mode) != (was.kind == "folder")):
@@ -115,6 +117,7 @@ class Restorer:
     def _remove(self, path: str, expected: Files | None) -> str:
         folder_path, name = parent_of(path)
         with self.folders.folder(folder_path) as folder:
+            make_changeable(folder, name)
             try:
                 return self._move_to_quarantine(folder, name, path, "created", expected)
             except FileNotFoundError:

@@ -21,7 +21,7 @@ from tillerman.workspace.protection.restore.quarantine import CONTENT, Item, mar
 def take_back(folder: Path, item: Item, accepted: Path) -> Path:
     """Reapplies the item in `folder`. Returns the changed path."""
     workspace = Path(item.workspace)
-    target = workspace / item.path
+    target = workspace / item.file
     if not target.parent.is_dir():
         raise UsageError(
             f"{target.parent} no longer exists", hint=f"the content is in {folder / CONTENT}"
@@ -31,7 +31,7 @@ def take_back(folder: Path, item: Item, accepted: Path) -> Path:
         if item.settings:
             _add_settings(target, item, known)
         elif item.act == "deleted":
-            known.add(item.path, ABSENT)
+            known.add(item.file, ABSENT)
             _remove(target)
         else:
             _place(folder, target, item, known)
@@ -44,7 +44,7 @@ def take_back(folder: Path, item: Item, accepted: Path) -> Path:
 def _add_settings(target: Path, item: Item, known: Accepted) -> None:
     """Adds only the removed settings: the rest of the file may have changed since."""
     content = git_config.with_settings(target.read_bytes(), item.settings)
-    known.add(item.path, digest("file", content))
+    known.add(item.file, digest("file", content))
     draft = target.with_name(f".tillerman-restore-{os.urandom(8).hex()}")
     try:
         draft.write_bytes(content)
@@ -63,7 +63,7 @@ def _place(folder: Path, target: Path, item: Item, known: Accepted) -> None:
         )
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        known.add(item.path, tree_digest(opened, CONTENT))
+        known.add(item.file, tree_digest(opened, CONTENT))
     finally:
         os.close(opened)
     draft = target.with_name(f".tillerman-restore-{os.urandom(8).hex()}")

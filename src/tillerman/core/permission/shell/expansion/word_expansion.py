@@ -225,8 +225,10 @@ class Expansion:
                 return self._shell.substitute(part.body, self.state)
             case ProcessSubstitution():
                 self.runs_commands = True
-                self._shell.substitute(part.body, self.state)
-                self.computed |= not is_program_output(part.body)
+                printed = self._shell.substitute(part.body, self.state)
+                computed = not is_program_output(part.body)
+                self._shell.findings.substituted.append(printed if computed else "")
+                self.computed |= computed
                 return PROCESS_FILE
             case Arithmetic():
                 self.arithmetic(part)

@@ -16,6 +16,12 @@ _LIKE_PATH = re.compile(r"[./~]")
 _GLOBS = str.maketrans({"*": ANY, "?": ONE})  # `glob(".e*")`
 _PIECE = re.compile(r"[;&|\n(){}\"'`<>]+|\$\(|:\s")
 _VALUE = re.compile(r"^-{0,2}[\w.-]+=")
+# What follows is a command, in many small languages.
+_RUNNING = re.compile(
+    r"(?:^|[^\w-])(?:run-shell|run|if-shell|shell|system|sys|exec|execute|spawn|popen|cmd|command"
+    r"|entrypoint)[\s:,-]+(?=\S)(.*)",
+    re.DOTALL | re.IGNORECASE,
+)
 _MOST_WORDS = 40
 _LONGEST_WORD = 10_000
 
@@ -51,5 +57,9 @@ def passed_commands(words: Sequence[str]) -> tuple[str, ...]:
             found.append(joined([value.rpartition("/")[2], *rest]))
         if _PIECE.search(value) or " " in value:
             pieces = [piece.strip(" \t%!@\\") for piece in _PIECE.split(value)]
-            found += [re.sub(r"^\S*/", "", piece) for piece in pieces[:_MOST_WORDS]]
+            found += [
+                re.sub(r"^\S*/", "", one)
+                for piece in pieces[:_MOST_WORDS]
+                for one in (piece, *_RUNNING.findall(piece))
+            ]
     return tuple(dict.fromkeys(one for one in found if one))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined
 from tillerman.core.permission.shell.programs.code_text import named_files, passed_commands
 from tillerman.core.permission.shell.programs.invocation import Invocation, StdinSource
-from tillerman.core.permission.shell.programs.mentions import hosts_in, mentioned
+from tillerman.core.permission.shell.programs.mentions import hosts_in, mentioned, outputs
 from tillerman.core.permission.shell.programs.options import Parsed, ProgramOption, grammar, parse
 from tillerman.core.permission.shell.programs.roles import fill, take
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
@@ -23,10 +23,6 @@ _STANDARD = frozenset({
 _MOST = 500  # maximum number of files and hosts
 _COMMON = "--help:info --version:info"
 _GIT_QUIET = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"})
-_OUTPUT_OPTIONS = frozenset({
-    "-o", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir",
-    "--outdir", "--out-dir", "--log-file", "--logfile",
-})  # fmt: skip
 _NOTHING = StdinSource()
 
 
@@ -47,7 +43,7 @@ def describe(words: Sequence[str], stdin: StdinSource = _NOTHING) -> Invocation:
     row = ROWS.get(name) if " " not in name else None  # `"git status"` is a program of that name
     if row is None:
         doubts = ["a name that zsh looks up"] if base.startswith("=") else []
-        return _bounded(_unknown(words, others, *doubts))
+        return _bounded(_unknown(words, others, *doubts, stdin=stdin))
     found = _known([name, *words[1:]], words, row, stdin, others)
     if folder:  # a program of this name of unknown origin
         found = replace(
@@ -59,12 +55,14 @@ def describe(words: Sequence[str], stdin: StdinSource = _NOTHING) -> Invocation:
     return _bounded(found)
 
 
-def _unknown(words: Sequence[str], others: Sequence[str], *doubts: str) -> Invocation:
+def _unknown(
+    words: Sequence[str], others: Sequence[str], *doubts: str, stdin: StdinSource = _NOTHING
+) -> Invocation:
     first = [words[0]] if "/" in words[0] else []
     paths = dict.fromkeys([*first, *(path for word in words[1:] for path in mentioned(word))])
     paths |= dict.fromkeys(path for word in words[1:] for path in named_files(word))
     accesses = [FileAccess(path, "mention") for path in paths]
-    accesses += [FileAccess(path, "write") for path in _outputs(words) if path not in ("", "-")]
+    accesses += [FileAccess(path, "write") for path in outputs(words)]
     text = joined(words)
     return Invocation(
         text,
@@ -72,17 +70,8 @@ def _unknown(words: Sequence[str], others: Sequence[str], *doubts: str) -> Invoc
         accesses=tuple(accesses),
         hosts=hosts_in(words[1:]),
         doubts=doubts,
-        passed=passed_commands(words),
+        passed=(*passed_commands(words), *passed_commands(["", stdin.text or ""])),
     )
-
-
-def _outputs(words: Sequence[str]) -> Iterator[str]:
-    """Files that programs write by convention, whatever they are."""
-    for at, word in enumerate(words[1:], 1):
-        if word in _OUTPUT_OPTIONS:
-            yield from words[at + 1 : at + 2]
-        elif word.partition("=")[0] in _OUTPUT_OPTIONS:
-            yield word.partition("=")[2]
 
 
 def _known(
@@ -111,8 +100,10 @@ def _known(
             draft.at_least("runs")
             if row.refine is not None:
                 row.refine(draft)
+        for path in outputs(rest):
+            draft.access(path, "write")
         _settle(draft)
-        return draft.finish(text, others)
+        return replace(draft.finish(text, others), passed=passed_commands(words))
     spec = f"{sub.options} {row.options}" if row.everywhere else sub.options
     parsed, options = _parsed(rest[depth:], spec, sub)
     draft = InvocationDraft(

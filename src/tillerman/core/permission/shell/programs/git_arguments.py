@@ -6,6 +6,8 @@ import posixpath
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from tillerman.core.permission.shell.parsed_script import HOLE, joined
 from tillerman.core.permission.shell.programs.row import InvocationDraft
 
@@ -107,6 +109,28 @@ def checkout_index(draft: InvocationDraft) -> None:
         draft.some_below(".")
 
 
+def add(draft: InvocationDraft) -> None:
+    """Reads the new files below a folder, and with -f the ignored ones."""
+    marks = draft.parsed.marks
+    if "dry" in marks:
+        return
+    for path in draft.parsed.operands or (["."] if "all" in marks else []):
+        plain = re.sub(r"^:(\(.*?\)|[/!^]+)?", "", path) or "."
+        if "forced" in marks:
+            draft.access(plain, "read", recursive=True)
+        else:
+            draft.added(plain)
+
+
+def stash(draft: InvocationDraft) -> None:
+    """Removes what it stores; with -u also new files, with -a the ignored ones, too."""
+    if "ignored" in draft.parsed.marks:
+        draft.some_below(".", "remove")
+    elif "new" in draft.parsed.marks:
+        draft.added(".", "remove")
+        draft.accesses[-1] = replace(draft.accesses[-1], possible=True)
+
+
 def clean(draft: InvocationDraft) -> None:
     if "dry" in draft.parsed.marks:
         draft.effect = "reads"
@@ -167,6 +191,27 @@ def clone(draft: InvocationDraft) -> None:
 def remote_helper(draft: InvocationDraft) -> None:
     if any("ext::" in word for word in draft.words[1:]):
         draft.doubt("ext:: of git can run any program")
+
+
+def listed(draft: InvocationDraft) -> None:
+    """Reads the files that standard input names."""
+    if "listed" in draft.parsed.marks:
+        draft.access(HOLE, "read")
+
+
+def maintenance(draft: InvocationDraft) -> None:
+    """Except for single runs, changes the user's settings."""
+    if draft.words[1:2] != ["run"]:
+        draft.access("~/.gitconfig", "write")
+
+
+def push(draft: InvocationDraft) -> None:
+    """A repository that is named by its path is written."""
+    remote_helper(draft)
+    operands = draft.parsed.operands or [word for word in draft.words[1:] if word[:1] != "-"]
+    repository = draft.parsed.value("--repo") or next(iter(operands), "")
+    if repository.startswith((".", "/", "~", "file://")):
+        draft.access(repository.removeprefix("file://"), "write")
 
 
 def filters(draft: InvocationDraft) -> None:

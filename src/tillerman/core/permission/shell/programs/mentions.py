@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open
 
 _LONGEST = 1_000
+_OUTPUT_OPTIONS = frozenset({
+    "-o", "-out", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir",
+    "--outdir", "--out-dir", "--log-file", "--logfile",
+})  # fmt: skip
+_OUTPUT = re.compile(r"^-.*(out|log|report|prof|dump|trace|save|write|dest|warnings|snapshot)")
 _PATH_START = re.compile(r"[./~]")
 _AT_PATH = re.compile(r"\w@([./~].*)")
 _AUTHORITY = re.compile(r"[^/?#\s]*")
@@ -47,6 +52,20 @@ def _mentioned(word: str) -> Iterator[str]:
                 yield scheme
         elif scheme.lower() == "file":
             yield path.removeprefix("//")
+
+
+def outputs(words: Sequence[str], only: Collection[str] = ()) -> list[str]:
+    """Files that programs write by convention, whatever they are; `only`: by these options."""
+    found: list[str] = []
+    for at, word in enumerate(words[1:], 1):
+        name, equals, value = word.partition("=")
+        if only and word not in only:
+            continue
+        following = "".join(words[at + 1 : at + 2])
+        like_path = "/" in (value if equals else following) and _OUTPUT.search(name)
+        if name in _OUTPUT_OPTIONS or like_path:
+            found.append(value if equals else following)
+    return [path for path in found if path not in ("", "-")]
 
 
 def hosts_in(words: Sequence[str], *, bare: bool = False) -> tuple[str, ...]:

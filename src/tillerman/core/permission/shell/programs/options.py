@@ -8,11 +8,14 @@ defined in `roles`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
 from tillerman.core.permission.shell.parsed_script import SIGNS
+
+_SIGN = re.compile(f"[{''.join(SIGNS)}]+")
 
 Style = Literal["getopt", "posix", "single"]
 # getopt: options may follow operands. posix: they end at the first operand. single: names of
@@ -118,9 +121,12 @@ def read_option(
         return 0
     for place in range(1, len(word)):
         option = options.get(f"-{word[place]}")
-        if option is None:
-            parsed.unknown.append(word)
-            return 0
+        if option is None:  # it may stand for other options, or have no value
+            if word[place] in SIGNS:
+                parsed.open = True
+            elif word not in parsed.unknown[-1:]:
+                parsed.unknown.append(word)
+            continue
         attached = word[place + 1 :]
         if option.takes == "value":
             parsed.add(option, attached or (following[0] if following else ""))
@@ -140,6 +146,9 @@ def _long(
     parsed: Parsed,
 ) -> int:
     name, equals, value = word.partition("=")
+    if not SIGNS.isdisjoint(name):
+        _perhaps(name, options, parsed)
+        return 0
     candidates = _named(name, options, style)
     if len(candidates) != 1:
         parsed.unknown.append(word)
@@ -156,6 +165,16 @@ def _long(
         return 1
     parsed.add(option, value if option.takes != "nothing" else None)
     return 0
+
+
+def _perhaps(name: str, options: Mapping[str, ProgramOption], parsed: Parsed) -> None:
+    """Part of the name is only known at run time: it may be any option that fits."""
+    known = [re.escape(part) for part in _SIGN.split(name)]
+    fits = re.compile(".*".join(known))
+    parsed.open = True
+    for full, option in options.items():
+        if fits.match(full):
+            parsed.marks.update(option.marks)
 
 
 def _named(name: str, options: Mapping[str, ProgramOption], style: Style) -> list[ProgramOption]:

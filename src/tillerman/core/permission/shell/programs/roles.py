@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 
 from tillerman.core.permission.shell.dangerous_variables import is_harmless
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open, joined
-from tillerman.core.permission.shell.programs.mentions import hosts_in
-from tillerman.core.permission.shell.programs.options import ProgramOption
+from tillerman.core.permission.shell.programs.mentions import hosts_in, outputs
+from tillerman.core.permission.shell.programs.options import ProgramOption, parse
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Kind
 
 _FILES: dict[str, Kind] = {
@@ -48,6 +48,8 @@ def fill(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
     row, parsed = draft.row, draft.parsed
     if row.own:
         return
+    if parsed.open and any("recursive" in option.marks for option in options.values()):
+        parsed.marks.add("recursive")
     marks = parsed.marks
     draft.only += [value for option, value in parsed.values if option.role == "only"]
     for option, value in parsed.values:
@@ -68,6 +70,17 @@ def fill(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
     if parsed.unknown:
         draft.at_least("runs")
         draft.mention(draft.words[1:])
+        for path in outputs(draft.words, parsed.unknown):
+            draft.access(path, "write")
+        if row.style == "posix" and row.command is None:
+            _behind_unknown(draft, options)
+
+
+def _behind_unknown(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
+    """An unknown option may have a value, so that more options follow what seems an operand."""
+    for option, value in parse(draft.words[1 + draft.parsed.rest :], options).values:
+        if option.role not in ("text", "dir"):
+            take(draft, option.role, value, f"{option.name} of {draft.program}")
 
 
 def take(draft: InvocationDraft, role: str, value: str, what: str = "") -> None:
@@ -154,7 +167,11 @@ def _operands(draft: InvocationDraft, roles: str) -> None:
         slash = recursive if role in ("read", "write", "remove") else ""
         take(draft, role + slash, operand)
     given = len(operands) - (row.operands.startswith("text") and "given" not in marks)
-    if row.default and given <= 0 and (not row.needs or row.needs in marks):
+    if (
+        row.default
+        and (given <= 0 or draft.parsed.unknown)
+        and (not row.needs or row.needs in marks)
+    ):
         take(draft, f"{row.default}{recursive}" if row.default == "read" else row.default, ".")
 
 

@@ -78,6 +78,12 @@ class InvocationDraft:
         self.doubts.append(why)
         self.effect = "runs"
 
+    def added(self, folder: str, kind: Kind = "read") -> None:
+        """Records the files below a folder that git neither tracks nor ignores."""
+        self.access(folder, kind, recursive=True)
+        if self.accesses and self.accesses[-1].recursive:
+            self.accesses[-1] = replace(self.accesses[-1], untracked=True, tracked=False)
+
     def some_below(self, folder: str, kind: Kind = "write") -> None:
         """Records changes of files below a folder that the line does not name.
 
@@ -158,9 +164,12 @@ class InvocationDraft:
             tuple(dict.fromkeys(self.hosts)),
             tuple(self._moved(run) for run in self.runs),
             tuple(dict.fromkeys(self.doubts)),
-            passed_commands(self.words) if self.row.passes else (),
+            self._passed() if self.row.passes else (),
             tuple((below(directory, a), below(directory, b)) for a, b in self.links),
         )
+
+    def _passed(self) -> tuple[str, ...]:
+        return (*passed_commands(self.words), *passed_commands(["", self.stdin.text or ""]))
 
     def _moved(self, run: NestedCommand) -> NestedCommand:
         if not self.directory or run.directory is not None:

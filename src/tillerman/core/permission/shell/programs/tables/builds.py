@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
+from tillerman.core.permission.shell.parsed_script import HOLE
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
+# Values of variables and names of targets are expanded.
+_MAKE_CALLS = re.compile(r"\$[({]\s*(?!\w+[)}])")
+_MAKE_WRITES = re.compile(r"\bfile[\s,]*>{1,2}\s*([^,)}]+)")
+_COMPILED = re.compile(
+    r"-MF|-dumpdir|-dumpbase|-aux-info|--?Map|-a[acdglmnprs]*|--?M?MD|--?dependency-file"
+    r"|--out-implib|--time-trace-file|--reproduce|-ftime-trace|-fprofile-\w+|-fdump-[\w-]+"
+    r"|--out-dir|--emit|--target-dir|-Zself-profile"
+)
 _FROM_INPUT = re.compile(r"(-\w*f|--(make)?file=)?(-|/dev/.*)")
 
 
@@ -14,6 +25,10 @@ def _make(draft: InvocationDraft) -> None:
         draft.doubt("rules of make that are not analyzed")
     for word in draft.parsed.operands:
         draft.code(word)
+        for path in _MAKE_WRITES.findall(word):
+            draft.access(path if "$" not in path else HOLE, "write")
+        if _MAKE_CALLS.search(word):
+            draft.doubt("functions of make can run any program")
         if word.startswith(("SHELL=", ".SHELLFLAGS=", "MAKEFLAGS=", "MAKE=")):
             draft.doubt(f"{word.partition('=')[0]} of make can run any program")
 
@@ -33,10 +48,31 @@ def _compiler(draft: InvocationDraft) -> None:
             draft.doubt(f"{word} of {draft.program} can run any program")
         elif word.startswith("@"):
             draft.doubt(f"options of {draft.program} in a file that is not analyzed")
+    for path in _compiled_to(words):
+        draft.access(path, "write")
     makes = any(not word.startswith("-") for word in words)
     if makes and not any(word.startswith(("-o", "-E", "-fsyntax")) for word in words):
         draft.access("a.out", "write")
     draft.mention([word for word in words if not word.startswith("-o")])
+
+
+def _go_settings(draft: InvocationDraft) -> None:
+    if "sets" in draft.parsed.marks:
+        draft.at_least("runs")
+        draft.access("~/.config/go/env", "write")
+
+
+def _compiled_to(words: Sequence[str]) -> Iterator[str]:
+    """Other files that compilers, assemblers and linkers write."""
+    parts = [part for word in words for part in (
+        word.split(",")[1:] if word.startswith(("-Wl,", "-Wa,", "-Wp,")) else [word]
+    ) if part not in ("-Xlinker", "-Xassembler", "-Xpreprocessor")]  # fmt: skip
+    for part, following in zip_longest(parts, parts[1:], fillvalue=""):
+        name, equals, value = part.partition("=")
+        if equals and _COMPILED.fullmatch(name):
+            yield value.rpartition("=")[2]
+        elif not equals and _COMPILED.fullmatch(part) and not following.startswith("-"):
+            yield following
 
 
 def _gofmt(draft: InvocationDraft) -> None:
@@ -92,7 +128,7 @@ ROWS = (
         "--build --open --no-deps --ignored --doc --benches --examples", style="posix"),
     Row("go", "none", "", "", style="posix"),
     Row("go version|go env|go help", "none", "",
-        "-json -m -v -w:runs -u:runs -changed", style="single",
+        "-json -m -v -w:sets -u:sets -changed", style="single", refine=_go_settings,
         samples=("go version", "go env GOROOT")),
     Row("gofmt", "reads", "",
         "-l -d -s -e -r=text -w:rewrites -cpuprofile=write", style="single", refine=_gofmt,

@@ -68,13 +68,13 @@ ROWS = (
         "--style=text --language=text -l=text --color=text --line-range=text --plain -H=text "
         "--theme=text -#",
         refine=_plus),
-    Row("man|info|apropos|whatis", "runs", "",
+    Row("man|info|apropos|whatis", "runs", "mention*",
         "-adDfiIkKlwWtuZ7 -P|--pager=program -H?=program --html?=program -C|--config-file=code "
         "-M|--manpath=read -S|-s=text -e=text -L=text -m=text -p=code -r=text -E=text -T?=text "
         "-X?=text"),
     Row("patch", "runs", "",
         "-lcenuNREZTbtfsv -p=text -F=text -i|--input=read -o|--output=write "
-        "-r|--reject-file=write -D=text -V=text -B|--prefix=text -Y=text -z=text -g=text "
+        "-r|--reject-file=write -D=text -V=text -B|--prefix=write -Y=text -z=text -g=text "
         "-d|--directory=dir -x=text --dry-run:dry --strip=text --merge?=text --quoting-style=text "
         "--backup-if-mismatch --no-backup-if-mismatch --verbose --posix --binary --read-only=text "
         "--reject-format=text --forward --reverse --backup --batch --force --fuzz=text --quiet "

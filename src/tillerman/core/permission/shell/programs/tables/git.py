@@ -176,9 +176,11 @@ _COMMANDS = (
         samples=("git count-objects -v", "git for-each-ref", "git show-ref", "git version")),
     # These change only the index or a named file: no hook runs.
     Row("add|stage", "writes", "read*",
-        "-nvfAuNk -i|-p|-e|--interactive|--patch|--edit:runs --dry-run --verbose --force --all "
-        "--no-all --update --intent-to-add --refresh --ignore-errors --ignore-missing "
-        "--renormalize --sparse --chmod=text --pathspec-from-file=list --pathspec-file-nul"),
+        "-vNk -n|--dry-run:dry -u|--update:dry -f|--force:forced -A|--all:all "
+        "-i|-p|-e|--interactive|--patch|--edit:runs --verbose --no-all --intent-to-add "
+        "--refresh --ignore-errors --ignore-missing "
+        "--renormalize --sparse --chmod=text --pathspec-from-file=list --pathspec-file-nul",
+        refine=arguments.add),
     Row("mv", "writes", "remove/* write/", "-fknv --force --dry-run --verbose",
         refine=arguments.mv),
     Row("rm", "writes", "remove/*",
@@ -206,7 +208,7 @@ _COMMANDS = (
         "-3RzvqNCs -p=text --check --stat --numstat --summary --index --cached --reverse "
         "--reject --directory=write/ --exclude=text --include=text --whitespace=text "
         "--unsafe-paths:doubt --3way --intent-to-add --recount --build-fake-ancestor=write "
-        "--verbose --quiet --continue --abort --skip --signoff --keep-cr", tracked=True,
+        "--verbose --quiet --continue --abort --skip --signoff --keep-cr",
         refine=arguments.patched_files),
     Row("commit", "runs", "read*",
         "-avqesnoz -S?=text -m|--message=text -F|--file=read -t|--template=read "
@@ -217,7 +219,9 @@ _COMMANDS = (
         "-p|--patch --interactive --status --no-status -u?=text --short --porcelain "
         "--pathspec-from-file=list"),
     Row("stash|stash push|stash pop|stash apply|stash drop|stash save|stash branch|stash create"
-        "|stash store|stash clear", "runs", "mention*", "-uakpqS -m|--message=text"),
+        "|stash store|stash clear", "runs", "mention*",
+        "-kpqS -m|--message=text -u|--include-untracked:new -a|--all:ignored --keep-index --patch "
+        "--staged --quiet --index --no-keep-index --no-include-untracked", refine=arguments.stash),
     Row("reset", "runs", "",
         "-qpN --soft --mixed --hard --merge --keep --quiet --patch --pathspec-from-file=list"),
     Row("merge|pull|cherry-pick|revert", "runs", "",
@@ -241,9 +245,16 @@ _COMMANDS = (
         "--tags --follow-tags --atomic --dry-run --force --force-with-lease?=text "
         "--force-if-includes --delete --prune --set-upstream --thin --no-thin --quiet --verbose "
         "--progress --no-verify --porcelain --repo=text "
-        "--signed?=text --recurse-submodules=text", refine=arguments.remote_helper),
-    Row("fetch-pack|send-pack|upload-pack|receive-pack|upload-archive", "runs", "mention*",
-        "--upload-pack=program --receive-pack=program --exec=program"),
+        "--signed?=text --recurse-submodules=text", refine=arguments.push),
+    Row("send-pack|receive-pack", "runs", "mention*",
+        "--receive-pack=program --exec=program --all --mirror --force --stdin", style="posix",
+        refine=arguments.push),
+    Row("fetch-pack|upload-pack|upload-archive", "runs", "mention*",
+        "--upload-pack=program --exec=program"),
+    Row("interpret-trailers", "runs", "mention*",
+        "--in-place:changes --trim-empty --only-trailers --only-input --unfold --parse "
+        "--where=text --if-exists=text --if-missing=text --trailer=text --no-divider",
+        when=(("changes", "write*"),)),
     Row("clone", "runs", "text write/",
         "-lnqvs46 -u|--upload-pack=program -c|--config=code --template=code -b|--branch=text "
         f"{_UPLOAD} --origin=text --reference=read --reference-if-able=read "
@@ -263,6 +274,30 @@ _COMMANDS = (
     Row("submodule", "runs", "", "", style="posix", refine=arguments.submodule),
     Row("submodule status", "reads", "", "--cached --recursive",
         samples=("git submodule status",)),
+    Row("credential|credential-store|credential-cache", "runs", "mention*",
+        "--file=write --timeout=text --socket=write"),
+    Row("hash-object", "runs", "read*",
+        "-w -t=text --stdin --stdin-paths:listed --no-filters --path=text --literally",
+        refine=arguments.listed),
+    Row("update-index", "runs", "read*",
+        "-qzg --add --remove --force-remove --refresh --really-refresh --replace --unmerged "
+        "--ignore-missing --stdin:listed --index-info --chmod=text --verbose --again "
+        "--assume-unchanged --no-assume-unchanged --skip-worktree --no-skip-worktree",
+        refine=arguments.listed),
+    Row("maintenance", "runs", "", "", style="posix", refine=arguments.maintenance),
+    Row("pack-objects", "runs", "write", "-q --all --stdout --revs --thin --local --incremental "
+        "--non-empty --unpacked --reflog --window=text --depth=text --threads=text"),
+    Row("index-pack", "runs", "read*", "-o=write -v --stdin --keep?=text --rev-index --verify"),
+    Row("fast-import", "runs", "mention*",
+        "--export-marks=write --import-marks=read --export-pack-edges=write --date-format=text "
+        "--force --quiet --stats --done"),
+    Row("read-tree", "runs", "text*", "-muvin --index-output=write --prefix=text --reset"),
+    Row("mailinfo", "runs", "write write", "-kbumn --encoding=text --scissors --no-scissors"),
+    Row("mailsplit", "runs", "read*", "-b -o=write/ -f=text -d=text --keep-cr --mboxrd"),
+    Row("merge-file", "runs", "write read*", "-L=text -p|--stdout -q --diff3 --zdiff3 --ours "
+        "--theirs --union"),
+    Row("bugreport|diagnose", "runs", "mention*",
+        "-o|--output-directory=write/ -s|--suffix=text --mode=text --diagnose?=text"),
     Row("bundle create", "runs", "write", "-q --quiet --progress --all --version=text"),
     Row("format-patch", "runs", "",
         f"{_DIFF} -o|--output-directory=write/ --stdout -nNk -v=text --cover-letter "

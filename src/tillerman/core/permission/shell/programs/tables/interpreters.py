@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tillerman.core.permission.shell.parsed_script import is_open
+from tillerman.core.permission.shell.parsed_script import ANY, is_open
+from tillerman.core.permission.shell.programs.mentions import outputs
+from tillerman.core.permission.shell.programs.options import grammar, parse
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _MODULES_THAT_RUN_WORDS = frozenset({
     "timeit", "pdb", "code", "runpy", "profile", "cProfile", "trace", "zipfile", "tarfile",
     "json.tool", "idlelib", "idlelib.idle", "asyncio", "sqlite3", "pickle", "doctest", "ensurepip",
 })  # fmt: skip
+_MODULES_THAT_FILL = ("venv", "virtualenv", "compileall", "py_compile")
 _SCRIPT_OPTIONS = ("-c", "-e", "--command", "--execute")
 # Commands of the database clients: what follows may be files.
 _CLIENT_COMMAND = re.compile(r"(?im)(?:^\s*\.\w+|\\\w+|^\s*source|^\s*tee)[ \t]+([^\n]*)")
 _DATABASE_OUTPUT = re.compile(
-    r"(?im)(?:^\s*\.(?:output|once|backup|save|log|excel|dump|clone)|\\[og]|^\s*tee)\s+"
-    r"['\"]?([^\s'\"|]+)"
-    r"|(?:vacuum\s+(?:\w+\s+)?into|writefile\s*\(|attach(?:\s+database)?|outfile|dumpfile)\s*"
+    # those of sqlite3 may be abbreviated
+    r"(?im)^\s*\.(?:(?:ou?|onc?|ba|sav?|log?|exc?|du|cl|op|tra?|ar|cd?|au|sc|vf)\w*|backup)"
+    r"(?:\s+-\S+)*\s+['\"]?([^\s'\"|]+)"
+    r"|(?:\\[og]|^\s*tee)\s+['\"]?([^\s'\"|]+)"
+    r"|(?:vacuum\s+(?:\w+\s+)?into|writefile\W*?\(|attach(?:\s+database)?|outfile|dumpfile)\s*"
     r"['\"]([^'\"\n]+)"
+)
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)|--[^\n]*", re.DOTALL)
+_SQLITE = (
+    "-cmd=text -init=text -separator=text -nullvalue=text -newline=text -maxsize=text -mmap=text "
+    "-heap=text -nonce=text -vfs=text -escape=text -bail -batch -box -column -csv -header "
+    "-noheader -html -interactive -json -line -list -markdown -memtrace -nofollow -quote "
+    "-readonly:readonly -safe -stats -table -tabs -ascii -echo -append -deserialize -zip -utf8"
 )
 _HARMLESS_SQL = re.compile(
     r"(?is)\s*(select|\.tables|\.schema|explain|pragma \w+)\b"
-    r"(?!.*(\.(shell|system|load|import|output|once|excel)|load_extension|edit\(|writefile"
+    r"(?!.*(\.(shell|system|load|import|output|once|excel)|load_extension|\bedit\W*\(|writefile"
     r"|\\!|\\[og]|\\copy|program|outfile|system))"
 )
 
@@ -50,13 +62,25 @@ def _python(draft: InvocationDraft) -> None:
     arguments = _after_module(draft)
     if is_open(module) or module in _MODULES_THAT_RUN_WORDS:
         draft.doubt(f"code for {draft.program}, which is not analyzed")
-    if module in ("venv", "virtualenv"):
-        for word in arguments:
-            if not word.startswith("-"):
-                draft.access(word, "write")
+    for word in _written_by(module, arguments):
+        draft.access(word, "write", recursive=module in _MODULES_THAT_FILL)
+    for word in outputs([module, *arguments]):
+        draft.access(word, "write")
     if module in ("pip", "pytest", "build", "venv", "mypy", "ruff", "black"):
         draft.others.append(" ".join([module, *arguments]))
     draft.mention(arguments)
+
+
+def _written_by(module: str, arguments: Sequence[str]) -> Sequence[str]:
+    operands = [one for one in arguments if not one.startswith("-")]
+    match module:
+        case "json.tool":
+            return operands[1:2]
+        case "zipfile" | "tarfile":
+            makes = any(one.startswith(("-c", "--create")) for one in arguments)
+            fills = any(one.startswith(("-e", "--extract")) for one in arguments)
+            return operands[:1] if makes else operands[1:2] if fills else ()
+    return operands if module in _MODULES_THAT_FILL else ()
 
 
 def _after_module(draft: InvocationDraft) -> list[str]:
@@ -74,28 +98,57 @@ def _perl(draft: InvocationDraft) -> None:
     if "inplace" in draft.parsed.marks:
         for path in operands:
             draft.access(path, "write")
+        backup = (draft.parsed.value("-i") or "").replace(ANY, "*")
+        if backup and ("*" in backup or "/" in backup):
+            for path in operands:  # each `*` is the name of the file
+                folder, _, name = path.rpartition("/")
+                name = backup.replace("*", name) if "*" in backup else name + backup
+                draft.access(name if "/" in name else f"{folder or '.'}/{name}", "write")
     elif draft.doubts:
         draft.mention(operands)
     _file_or_input(draft)
 
 
+def _sqlite(draft: InvocationDraft) -> None:
+    """The options are a single dash or two; the first operand is the database."""
+    words = [re.sub("^--", "-", word) for word in draft.words[1:]]
+    parsed = parse(words, grammar(_SQLITE, "single"), "single")
+    file, *scripts = parsed.operands or [""]
+    scripts += [value for option, value in parsed.values if option.name == "-cmd"]
+    for option, value in parsed.values:
+        if option.name == "-init":
+            draft.access(value, "read")
+            draft.doubt("a script of sqlite3 that is not analyzed")
+    if parsed.unknown:  # among them -A, which reads and writes archives
+        for path in (*parsed.operands, *(word.lstrip("-A") for word in parsed.unknown)):
+            draft.access(path, "write")
+    if file != ":memory:" and "readonly" not in parsed.marks:
+        draft.access(_of_address(file), "write")
+    _scripts(draft, scripts)
+
+
+def _of_address(file: str) -> str:
+    """`file:NAME?mode=ro` is another name for NAME."""
+    return re.sub(r"^file:(?://(?:localhost)?(?=/))?|[?#].*", "", file)
+
+
 def _database(draft: InvocationDraft) -> None:
     """Their languages have commands that run programs and write files."""
     words = draft.words
-    if draft.program == "sqlite3":
-        file, *scripts = [word for word in words[1:] if not word.startswith("-")] or [""]
-        if file != ":memory:" and "-readonly" not in words:
-            draft.access(file, "write")
-    else:
-        scripts = [words[at + 1] for at in range(len(words) - 1) if words[at] in _SCRIPT_OPTIONS]
-    if not scripts or not all(map(_HARMLESS_SQL.match, scripts)):
+    scripts = [words[at + 1] for at in range(len(words) - 1) if words[at] in _SCRIPT_OPTIONS]
+    _scripts(draft, scripts)
+
+
+def _scripts(draft: InvocationDraft, scripts: Sequence[str]) -> None:
+    plain = [_COMMENT.sub(" ", script) for script in scripts]
+    if not plain or not all(map(_HARMLESS_SQL.match, plain)):
         draft.doubt(f"a script of {draft.program} that is not analyzed")
-    for script in (*scripts, draft.stdin.text or ""):
+    for script in (*plain, _COMMENT.sub(" ", draft.stdin.text or "")):
         draft.code(script)
         for rest in _CLIENT_COMMAND.findall(script):
             draft.mention(rest.replace("'", " ").replace('"', " ").split())
-        for path in (first or second for first, second in _DATABASE_OUTPUT.findall(script)):
-            draft.access(path, "write")
+        for found in _DATABASE_OUTPUT.findall(script):
+            draft.access(_of_address(next(filter(None, found))), "write")
 
 
 def _ed(draft: InvocationDraft) -> None:
@@ -132,7 +185,14 @@ ROWS = (
               "--max-old-space-size=text --test --watch --trace-warnings --no-warnings --check "
               "--interactive --prof --expose-gc --enable-source-maps --experimental-vm-modules "
               "--experimental-strip-types --unhandled-rejections=text --openssl-legacy-provider "
-              "--preserve-symlinks --run=text --title=text --stack-trace-limit=text"),
+              "--preserve-symlinks --run=text --title=text --stack-trace-limit=text --cpu-prof "
+              "--heap-prof --cpu-prof-dir=write --heap-prof-dir=write --cpu-prof-name=text "
+              "--heap-prof-name=text --diagnostic-dir=write --redirect-warnings=write "
+              "--report-dir=write --report-directory=write --trace-event-file-pattern=write "
+              "--trace-event-categories=text "
+              "--test-reporter-destination=write --snapshot-blob=write --localstorage-file=write "
+              "--tls-keylog=write --logfile=write --env-file-if-exists=code "
+              "--openssl-config=code --icu-data-dir=read --experimental-sea-config=code"),
     _language("bun", "-e|--eval=code -p|--print=code -r|--preload=code -v:info",
               refine=_subcommand),
     _language("deno", "-V:info -A", refine=_subcommand),
@@ -154,8 +214,8 @@ ROWS = (
         "-U|--username=text -v|--set|--variable=text --csv --html --list --quiet --tuples-only "
         "--no-align --expanded --no-psqlrc --single-transaction --no-password --password "
         "--echo-all --echo-queries --echo-errors --echo-hidden", refine=_database),
-    Row("sqlite3|mysql|mariadb|mongosh", "runs", "mention*", "",
-        refine=_database),
+    Row("sqlite3", "runs", "mention*", "", refine=_sqlite),
+    Row("mysql|mariadb|mongosh", "runs", "mention*", "", refine=_database),
     Row("ed|red", "runs", "write*", "-srp", refine=_ed),
     # Its language cannot open a file or run a program.
     Row("bc", "reads", "read*", "-lwsq --mathlib --warn --standard --quiet",

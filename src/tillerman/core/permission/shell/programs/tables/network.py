@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from tillerman.core.permission.shell.parsed_script import HOLE
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE
 from tillerman.core.permission.shell.programs.options import grammar, parse
 from tillerman.core.permission.shell.programs.roles import suffixes, take
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
@@ -28,15 +28,47 @@ def _saved_as(url: str) -> str:
     return posixpath.basename(path) or "index.html"
 
 
+_GLOBBED = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]")  # of curl, in addresses and names of uploads
+_QUERY = re.compile(f"[?#{ONE}].*|^/+(?=/)")  # `?` may be a glob of the shell, and stay as it is
+_NUMBERED = re.compile(r"#\d")  # in names of outputs: what the glob of that number stood for
+_WRITE_OUT = re.compile(r"%output\{(?:>>)?([^{}]*)\}")
+
+
+def _local_file(url: str) -> str | None:
+    """The file that a `file:` address means; None for other addresses."""
+    if url[:5].lower() != "file:":
+        return None
+    path = url[5:]
+    if path.startswith("//"):
+        host, slash, rest = path[2:].partition("/")
+        path = (
+            slash + rest if slash and host.lower() in ("", "localhost", "127.0.0.1") else path[2:]
+        )
+    return unquote(_QUERY.sub("", path))
+
+
 def _curl(draft: InvocationDraft) -> None:
     parsed = draft.parsed
     urls = [*parsed.operands, *(value for option, value in parsed.values if option.name == "--url")]
     folder = parsed.value("--output-dir") or ""
+    uploads = []
     for option, value in parsed.values:
         if option.name == "--output":
-            draft.access(posixpath.join(folder, value), "write")
+            draft.access(_NUMBERED.sub(ANY, posixpath.join(folder, value)), "write")
+        elif option.name == "--upload-file":
+            uploads.append(_GLOBBED.sub(HOLE, value))
+            draft.access(uploads[-1], "read")
+        elif option.name == "--write-out":
+            for path in _WRITE_OUT.findall(value):
+                draft.access(path, "write")
     for url in urls:
-        if url[:5].lower() == "file:":
+        local = _local_file(_GLOBBED.sub(HOLE, url))
+        if local is not None and uploads:
+            for name in uploads:
+                into = posixpath.join(local, posixpath.basename(name)) if local[-1:] == "/" else ""
+                draft.access(into or local, "write")
+        elif local is not None:
+            draft.access(local, "read")
             draft.access(url[5:].removeprefix("//"), "read")
         if "remote_name" in parsed.marks:
             draft.access(posixpath.join(folder, _saved_as(url)), "write")
@@ -109,6 +141,21 @@ def _ssh(draft: InvocationDraft) -> None:
         draft.others += suffixes(draft.words)
 
 
+def _keys(draft: InvocationDraft) -> None:
+    """Writes a new key, unless it is to show one."""
+    marks, file = draft.parsed.marks, draft.parsed.value("-f")
+    looks = "looks" in marks or any(
+        re.match("-[A-Za-z]*[elyBLQ]", word) for word in draft.words[1:]
+    )
+    if file is not None and looks:
+        draft.access(file, "read")
+    elif file is not None:
+        draft.access(file, "write")
+        draft.access(f"{file}.pub", "write")
+    elif "known" in marks:
+        draft.access("~/.ssh/known_hosts", "write")
+
+
 _OPENSSL = (
     "asn1parse ca ciphers cms crl crl2pkcs7 dgst dhparam dsa dsaparam ec ecparam enc engine errstr "
     "fipsinstall gendsa genpkey genrsa info kdf list mac nseq ocsp passwd pkcs12 pkcs7 pkcs8 pkey "
@@ -168,6 +215,17 @@ ROWS = (
         "--content-disposition --server-response --background --no-cache --no-hsts --https-only",
         hosts=True, refine=_wget),
     Row("ssh|slogin", "runs", "", _SSH, style="posix", hosts=False, refine=_ssh),
+    Row("gpg|gpg2", "runs", "mention*",
+        "-aesbcdkKqvtz -o|--output=write --homedir=write/ -r|--recipient=text -u|--local-user=text "
+        "--export-ownertrust --armor --sign --encrypt --decrypt --verify --list-keys --import "
+        "--log-file=write --status-file=write --attribute-file=write --logger-file=write "
+        "--keyring=write --secret-keyring=write --trustdb-name=write --batch --yes "
+        "--options=code --agent-program=program --dirmngr-program=program --photo-viewer=program "
+        "--exec-path=code --load-extension=code --passphrase-file=read --passphrase=text"),
+    Row("ssh-keygen", "runs", "mention*",
+        "-qcpvoAKUueiByLlHkhgQ -F=text:looks -N=text -t=text -b=text -C=text -f=text -R=text:known "
+        "-D=code -s=read -I=text -n=text -O=text -V=text -z=text -P=text -Z=text -m=text -a=text "
+        "-E=text -M=text -Y=text:looks -w=code -W=text -r=text:looks", refine=_keys),
     Row("scp", "runs", "",
         "-346ABCOpqRsTv -r:recursive -c=text -D=program -F=code -i=read -J=host -l=text -o=code "
         "-P=text -S=program -X=text", hosts=True, follows_links=True, refine=_copy),
@@ -217,6 +275,7 @@ ROWS = (
                  "openssl x509 -in cert.pem -noout -dates -subject")),
     Row("openssl version", "none", "", "-abdefoprvm", samples=("openssl version",)),
     Row("|".join(f"openssl {name}" for name in _OPENSSL.split()), "runs", "mention*",
-        "-engine=code -provider=code -out=write -in=read -keyout=write -key=mention -config=code",
+        "-engine=code -provider=code -out=write -in=read -keyout=write -key=mention -config=code "
+        "-writerand=write -outdir=write -keylogfile=write -sess_out=write -CAserial=write",
         style="single"),
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from tillerman.core.permission.shell.parsed_script import is_open
 from tillerman.core.permission.shell.programs.roles import suffixes
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
@@ -13,7 +15,8 @@ _NPM = (
     "--parseable --global --omit=text --only=text --include=text --production --save-dev --save "
     "--no-save --save-exact --force --legacy-peer-deps --ignore-scripts --no-audit --no-fund "
     "--if-present --offline --prefer-offline --depth=text --all --access=text --tag=text "
-    "--otp=text --dry-run --link --package-lock-only --color=text"
+    "--otp=text --pack-destination=write --logs-dir=write --dry-run --link "
+    "--package-lock-only --color=text"
 )
 _PIP = (
     "-hqv -V:info --debug --isolated --require-virtualenv --python=program --quiet --verbose "
@@ -36,11 +39,28 @@ _UV_RUN = (
 )
 
 
+_SETTINGS = {
+    "npm": (".npmrc",), "pnpm": (".npmrc", ".config/pnpm/rc"), "yarn": (".yarnrc", ".yarnrc.yml"),
+    "pip": (".config/pip/pip.conf",),
+}  # fmt: skip
+
+
 def _project_script(draft: InvocationDraft) -> None:
     """`npm run x` runs a script of the project; its arguments are mentions of files."""
     if any(map(is_open, draft.words[1:2])):
         draft.doubt(f"the script that {draft.program} runs is only known at run time")
     draft.mention(draft.words[1:])
+
+
+def _user_settings(draft: InvocationDraft) -> None:
+    """Writes the settings of the user, or of the project."""
+    draft.mention(draft.words[1:])
+    place = draft.parsed.value("--location")
+    for name in _SETTINGS[draft.program.partition(" ")[0]]:
+        if place != "project":
+            draft.access(f"~/{name}", "write")
+        if place not in (None, "user", "global"):
+            draft.access(posixpath.basename(name), "write")
 
 
 def _runner(draft: InvocationDraft) -> None:
@@ -57,6 +77,10 @@ ROWS = (
     Row("npm ls|npm list|npm ll|npm la", "reads", samples=("npm ls --depth=0", "npm ls --json")),
     Row("npm config get|npm config list|npm get|npm root|npm prefix|npm bin", "reads",
         samples=("npm config get registry", "npm root")),
+    Row("npm config set|npm config delete|npm config edit|npm config fix|npm config rm|npm set"
+        "|pnpm config set|pnpm config delete|pnpm set|yarn config set|yarn config unset", "runs",
+        "",
+        "-L|--location=text --editor=program", refine=_user_settings),
     Row("npm run|npm run-script|npm test|npm t|npm start|npm stop|npm restart", "runs",
         refine=_project_script),
     Row("npm publish|npm pack|pnpm publish|pnpm pack|yarn publish|yarn pack|yarn npm publish",
@@ -78,6 +102,12 @@ ROWS = (
     Row("pip", "none", "", _PIP, everywhere=True),
     Row("pip list|pip show|pip freeze|pip check", "reads", "", _PIP_LISTS,
         samples=("pip list", "pip show pip", "pip freeze")),
+    Row("pip config get|pip config list|pip config debug", "reads", "",
+        "--user --global --site --editor=program --verbose", samples=("pip config list",)),
+    Row("pip config set|pip config unset|pip config edit", "runs", "",
+        "--user --global --site --editor=program", refine=_user_settings),
+    Row("pip config", "runs", "mention*", "--user --global --site --editor=program",
+        refine=_user_settings),
     Row("pip install|pip download|pip wheel", "runs", "mention*",
         "-U -t|--target=write --prefix=write --root=write --src=write -d|--dest=write "
         "-w|--wheel-dir=write -r|--requirement=read -c|--constraint=read -e|--editable=mention "

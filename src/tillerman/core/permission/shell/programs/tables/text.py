@@ -54,7 +54,8 @@ def _sed(draft: InvocationDraft) -> None:
     for path in [one.path for one in draft.accesses if one.kind == "read"]:
         draft.access(path, "write")
         if backup:
-            draft.access(backup.replace("*", path) if "*" in backup else path + backup, "write")
+            name = backup.replace(ANY, "*")  # the shell leaves a glob that matches nothing
+            draft.access(name.replace("*", path) if "*" in name else path + name, "write")
 
 
 def _awk(draft: InvocationDraft) -> None:

@@ -201,6 +201,14 @@ def _loader(draft: InvocationDraft) -> None:
         draft.run(rest, "inner")
 
 
+def _mount(draft: InvocationDraft) -> None:
+    """A folder that is mounted elsewhere is reached by both names."""
+    operands = draft.parsed.operands
+    binds = "binds" in draft.parsed.marks or "bind" in (draft.parsed.value("--options") or "")
+    if binds and len(operands) == 2:
+        draft.links.append((operands[0], operands[1]))
+
+
 def _start_daemon(draft: InvocationDraft) -> None:
     for at, word in enumerate(draft.words):
         if word in ("-x", "--exec", "-a", "--startas"):
@@ -247,7 +255,9 @@ _SPACES = " ".join(
 )  # fmt: skip
 
 ROWS = (
-    _wrapper("nohup|noglob|nocorrect|-|catchsegv|unbuffer|chronic|dbus-run-session|fakeroot"),
+    _wrapper("nohup|noglob|nocorrect|-|catchsegv|unbuffer|chronic|dbus-run-session"),
+    _wrapper("fakeroot", "-uv -s=write -i=read -b=text -l|--lib=code -f|--faked=program "
+             "--unknown-is-real --fd-base=text"),
     _wrapper("busybox|toybox", "--list --install:writes"),
     _wrapper("setsid", "-cfw --ctty --fork --wait"),
     _wrapper("time|gtime", "-apvqV -f|--format=text -o|--output=write --append --portability "
@@ -333,6 +343,9 @@ ROWS = (
         "-aefqt -c|--command=shell -I|--log-in=write -O|--log-out=write -B|--log-io=write "
         "-T|--log-timing=write --timing?=write -m|--logging-format=text -E|--echo=text "
         "-o|--output-limit=text --append --return --flush --force --quiet", refine=_script),
+    Row("mount", "runs", "mention*",
+        "-aflnrsvw -B|--bind|-R|--rbind|-M|--move:binds -t|--types=text "
+        "-o|--options=text -L=text -U=text --mkdir?=text", refine=_mount),
     Row("start-stop-daemon", "runs", own=True, refine=_start_daemon),
     Row("ld.so", "runs", own=True, refine=_loader),
     Row("parallel|expect|at|batch|crontab|entr|run-parts|m4|dc|gdb|lldb", "runs", own=True,
@@ -341,5 +354,5 @@ ROWS = (
     Row("tmux|screen|perf|bwrap|watchexec|op|aws-vault|chamber|direnv|dotenv"
         "|ip|machinectl|vagrant|toolbox|distrobox|flatpak|snap|guix"
         "|lxc|wsl|rlwrap|sem|setuidgid", "runs",
-        own=True, refine=_anywhere),
+        own=True, passes=True, refine=_anywhere),
 )  # fmt: skip
