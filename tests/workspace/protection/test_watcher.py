@@ -26,6 +26,7 @@ from tillerman.supervision.isolation import after, confine
 from tillerman.supervision.protocol.launch_warden import command
 from tillerman.workspace.files import inotify
 from tillerman.workspace.protection import (
+    mark_comparison,
     checker,
     known_state,
     protected_names,
@@ -545,7 +546,7 @@ async def test_new_folders_do_not_push_out_those_that_are_guarded(
 async def test_a_folder_that_was_seen_while_a_command_ran_is_taken_in_at_its_end(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protected_names, "_OLD_AFTER", -(10**18))  # it went on for long after that
+    monkeypatch.setattr(mark_comparison, "_OLD_AFTER", -(10**18))  # it went on for long after that
     await run(watch, root, "true")
     hold = await watch.begin()
     (root / "late").mkdir()

@@ -41,6 +41,7 @@ _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
+_CLOSE_RANGE, _CLOSE_RANGE_CLOEXEC = 436, 4  # since Linux 5.11
 _FOR_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that apply to a single file
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -68,6 +69,9 @@ def enforce(rules: Rules | None) -> None:
 
 def _close_on_exec() -> None:
     """Marks open files close-on-exec: an inherited open folder would bypass all rules."""
+    most = ctypes.c_uint(0xFFFFFFFF)
+    if _libc.syscall(_CLOSE_RANGE, 3, most, _CLOSE_RANGE_CLOEXEC) == 0:
+        return
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:

@@ -54,7 +54,11 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _NODE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_STATX_MNT_ID = 0x1000
+_STATX = struct.Struct("=I140x8s")  # its mask, and the mount id
+
 _libc = ctypes.CDLL(None, use_errno=True)
+_statx = getattr(_libc, "statx", None)  # glibc 2.28, musl 1.2
 
 
 class Mounts:
@@ -107,16 +111,6 @@ def drop_capabilities() -> None:
         _libc.prctl(_PR_CAP_AMBIENT, _AMBIENT_LOWER, number, 0, 0)
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     _checked(_libc.capset(header, _without_dropped(header)))
-
-
-def warm_up() -> None:
-    """Reads what `drop_capabilities` changes, in an idle child.
-
-    The first use of each memory page after a fork copies it, which takes longer than the calls.
-    """
-    for number in DROPPED:
-        _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0)
-    _without_dropped(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0))
 
 
 def _without_dropped(header: bytes) -> bytes:
@@ -206,6 +200,11 @@ def _move(tree: int, onto: int) -> None:
 
 
 def _mount_id(number: int) -> bytes:
+    answer = ctypes.create_string_buffer(256)
+    if _statx and _statx(number, b"", _AT_EMPTY_PATH, _STATX_MNT_ID, answer) == 0:
+        mask, found = _STATX.unpack_from(answer)
+        if mask & _STATX_MNT_ID:
+            return bytes(found)
     info = os.open(f"/proc/self/fdinfo/{number}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         for line in os.read(info, 4096).splitlines():

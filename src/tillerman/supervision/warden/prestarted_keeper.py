@@ -16,9 +16,11 @@ import time
 from tillerman.supervision.isolation.enforcement import enforce
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.cgroup import Cgroup
+from tillerman.supervision.linux.process_table import LINUX
+from tillerman.supervision.linux.syscalls import own_memory
 from tillerman.supervision.protocol.channel import Channel, frame, rights
 from tillerman.supervision.warden.keeper import Keeper, send, wake_on_child_exit
-from tillerman.supervision.warden.output_pump import open_flow
+from tillerman.supervision.warden.output_pump import open_input, pump_of
 from tillerman.supervision.warden.program import Program, enter
 from tillerman.supervision.warden.records import ProgramRecord
 
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     Invocation = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
     # stdin, cap of the output, confinement rules, enforcement
     RunOptions = tuple[bytes | bool | None, int, Any, dict[str, Any]]
+    # What a spare does before its program is known, which must be of the same kind: whether its
+    # execs are checked by the gate, and whether it drops the capabilities that could undo mounts.
+    SpareKind = tuple[bool, bool]
 else:
     import _signal as signal
     import _socket as socket
@@ -47,10 +52,10 @@ _LARGEST = 32 * 1024  # bytes of a request: fits the socket buffer of a process 
 class PrestartedKeeper:
     """The warden's handle of it. `gated`: whether its execs are checked by the gate."""
 
-    def __init__(self, pid: int, channel: Channel, *, gated: bool) -> None:
+    def __init__(self, pid: int, channel: Channel, kind: SpareKind) -> None:
         self.pid = pid
         self.channel = channel
-        self.gated = gated
+        self.kind = kind
         self.row = process_table.find(pid)
 
     def run(
@@ -92,6 +97,7 @@ class KeeperPool:
     ) -> None:
         self.due = 0.0  # when a spare is to be started or ended; 0: never
         self._spare: PrestartedKeeper | None = None
+        self._mounted = False  # of the last program
         self._fork = fork
         self._level = level
         self._lease = lease
@@ -102,11 +108,12 @@ class KeeperPool:
     def pid(self) -> int:
         return self._spare.pid if self._spare else 0
 
-    def pop(self, *, gated: bool) -> PrestartedKeeper | None:
+    def pop(self, kind: SpareKind) -> PrestartedKeeper | None:
         """Returns the spare for a new command; another is started soon."""
         spare, self._spare = self._spare, None
         self.due = time.monotonic() + _STARTED_AFTER
-        if spare and spare.gated is not gated:
+        _, self._mounted = kind
+        if spare and spare.kind != kind:
             spare.kill()
             return None
         return spare
@@ -133,10 +140,13 @@ class KeeperPool:
             self.due = 0
             return
         if pid == 0:
-            PooledKeeper(self._level, entry).run(theirs, None, self._lease, self._proc)
+            keeper = PooledKeeper(self._level, entry, mounted=self._mounted)
+            keeper.run(theirs, None, self._lease, self._proc)
         theirs.close()
-        self._spare = PrestartedKeeper(pid, ours, gated=entry is not None)
+        self._spare = PrestartedKeeper(pid, ours, (entry is not None, self._mounted))
         self.due = time.monotonic() + _KEPT_FOR
+        if LINUX:
+            own_memory()
 
     def drop(self) -> None:
         self.due = 0
@@ -146,10 +156,11 @@ class KeeperPool:
 
 
 class PooledKeeper(Keeper):
-    def __init__(self, level: str, entry: GateEntry | None) -> None:
+    def __init__(self, level: str, entry: GateEntry | None, *, mounted: bool) -> None:
         program = Program([], b"/", {}, (), entry=entry)
         super().__init__(program, level=level, marker="", record=None, group=None)
         self._entry = entry
+        self._mounted = mounted
 
     def _run(self, warden: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
@@ -159,10 +170,17 @@ class PooledKeeper(Keeper):
         ours, theirs = (Channel(end) for end in socket.socketpair())
         try:
             self._enter_level(proc)
-            gate = self._fork(lambda gate: self._wait(theirs, ours, proc, gate))
+            (output, its_output), (error, its_error) = os.pipe(), os.pipe()
+            stdio = (open_input(None)[0], its_output, its_error)
+            gate = self._fork(lambda gate: self._wait(theirs, ours, stdio, proc, gate))
         except OSError:
             return  # a keeper started for a program has to report why
         theirs.close()
+        inodes = [os.fstat(file).st_ino for file in stdio]
+        for file in stdio:
+            os.close(file)
+        if LINUX:
+            own_memory()
         (_, marker, group, program, options), *more = _receive(warden)
         if any(message[0] == "kill" for message in more):  # no other message arrives this early
             return
@@ -175,7 +193,7 @@ class PooledKeeper(Keeper):
                 ProgramRecord.passed_on("", number),
             )
             self._enforce()
-            self._pass_on(ours, group, program, options, files)
+            self._pass_on(ours, group, program, options, files, (output, error), inodes)
         except OSError as error:
             send(warden, "unable", str(error))
             return
@@ -194,35 +212,49 @@ class PooledKeeper(Keeper):
         program: Invocation,
         options: RunOptions,
         files: list[int],
+        pipes: tuple[int, int],
+        inodes: list[int],
     ) -> None:
         assert self._record
         stdin, cap, rules, _ = options
-        flow, stdio = open_flow(files, stdin, cap)
-        self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
-        invocation = (*program, self._program.mounted)
+        feed, inputs = None, []
+        if stdin is not None and stdin is not False:
+            its_input, feed = open_input(stdin)
+            inputs = [its_input]
+            inodes[0] = os.fstat(its_input).st_ino
+        self._flow = pump_of(files, pipes, feed, cap)
+        self._record.add("pipes", *inodes)
         try:
-            _send(orders, frame((group, invocation, rules)), [*stdio, self._record.number])
+            _send(orders, frame((group, program, rules)), [self._record.number, *inputs])
         except OSError:
             pass  # it was killed, which the pipe `gate` reports
         orders.close()
-        for file in stdio:
+        for file in inputs:
             os.close(file)
-        self._flow = flow
 
-    def _wait(self, orders: Channel, other: Channel, proc: int | None, gate: int) -> NoReturn:
+    def _wait(
+        self,
+        orders: Channel,
+        other: Channel,
+        stdio: tuple[int, int, int],
+        proc: int | None,
+        gate: int,
+    ) -> NoReturn:
         """Runs in the program's process until it receives the program."""
         other.close()
+        for target, file in enumerate(stdio):
+            os.dup2(file, target)
+            os.close(file)
         myself = self._prepare(proc)
         if self._entry:
             self._entry.install(myself.pid)
-        if self._level == "namespace":
-            from tillerman.supervision.warden.mounts import warm_up
+        if self._mounted:  # after the filter, which needs one of these capabilities
+            from tillerman.supervision.warden.mounts import drop_capabilities
 
-            warm_up()
-        group, (argv, cwd, env, mounted), rules = _receive(orders)[0]
-        *stdio, number = orders.pop_files(4)
-        program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)
-        program.mounted = mounted
+            drop_capabilities()
+        group, (argv, cwd, env), rules = _receive(orders)[0]
+        number, *inputs = orders.pop_files(2)
+        program = Program(argv, cwd, env, inputs, lambda: enforce(rules), self._entry)
         record = ProgramRecord.passed_on("", number)
         enter(program, myself, record, Cgroup(group) if group else None, gate)
 

@@ -74,7 +74,8 @@ class ProgramStarter:
             self.pool = KeeperPool(
                 self._fork, self._place.level, self._lease.number, self._proc, self._gate_entry
             )
-        if spare := self.pool.pop(gated=entry is not None):
+        mounted = self._place.level == "namespace" and enforcement.get("mounts") is not None
+        if spare := self.pool.pop((entry is not None, mounted)):
             supervised = self._run_prestarted(
                 spare, number, invocation, files, options, job, lifeline
             )
@@ -103,8 +104,8 @@ class ProgramStarter:
         marker, record = self._add_record(number, invocation[2])
         group = None
         try:
-            group = self._create_group(marker, record)
-            record.add_process(spare.row)
+            group = self._create_group(marker)
+            self._describe(record, group, spare.row)
             where = group.folder if group else None
             passed = [record.number, *files, *(() if job.lasting else (lifeline,))]
             spare.run(marker, where, invocation, options, passed)
@@ -128,7 +129,8 @@ class ProgramStarter:
         """Runs a program under a forked keeper, which starts it once it is on record."""
         marker, record = self._add_record(number, program.env)
         try:
-            group = self._create_group(marker, record)
+            group = self._create_group(marker)
+            self._describe(record, group)
             record.add("pipes", *(os.fstat(file).st_ino for file in program.stdio))
             keeper = Keeper(
                 program,
@@ -159,14 +161,21 @@ class ProgramStarter:
         env[process_table.MARKER.encode()] = marker.encode()
         return marker, records.ProgramRecord(self._lease.folder, str(number))
 
-    def _create_group(self, marker: str, record: records.ProgramRecord) -> Cgroup | None:
-        record.add("boot", self._boot)
-        record.add("level", self._place.level)
-        if self._place.level != "cgroup":
-            return None
-        group = Cgroup.create(f"tillerman-{marker}")
-        record.add("cgroup", group.folder)
-        return group
+    def _create_group(self, marker: str) -> Cgroup | None:
+        return Cgroup.create(f"tillerman-{marker}") if self._place.level == "cgroup" else None
+
+    def _describe(
+        self,
+        record: records.ProgramRecord,
+        group: Cgroup | None,
+        keeper: process_table.ProcessRow | None = None,
+    ) -> None:
+        lines: list[tuple[object, ...]] = [("boot", self._boot), ("level", self._place.level)]
+        if group:
+            lines.append(("cgroup", group.folder))
+        if keeper:
+            lines.append(("process", keeper.pid, keeper.start))
+        record.add_all(*lines)
 
     def _fork(self) -> int:
         if self._place.level == "namespace":
