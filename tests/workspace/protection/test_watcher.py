@@ -26,9 +26,9 @@ from tillerman.supervision.isolation import after, confine
 from tillerman.supervision.protocol.launch_warden import command
 from tillerman.workspace.files import inotify
 from tillerman.workspace.protection import (
-    mark_comparison,
     checker,
     known_state,
+    mark_comparison,
     protected_names,
     watch_loop,
     watcher,

@@ -41,6 +41,7 @@ _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
+_PARENTS_OWN = (resource.RLIMIT_CORE, resource.RLIMIT_NPROC)  # limits that do not limit a keeper
 _CLOSE_RANGE, _CLOSE_RANGE_CLOEXEC = 436, 4  # since Linux 5.11
 _FOR_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that apply to a single file
 
@@ -65,6 +66,21 @@ def enforce(rules: Rules | None) -> None:
         _restrict(*landlock)
     if program is not None:
         _filter(program)
+
+
+def is_only_limits(rules: Rules | None) -> bool:
+    """Returns whether they can be applied to the parent of the program: only a few limits."""
+    return rules is None or (
+        all(what in _PARENTS_OWN for what, _ in rules[0])
+        and rules[1] is rules[2] is rules[3] is None
+        and not rules[4]
+    )
+
+
+def enforce_limits(rules: Rules | None) -> None:
+    """Applies rules that are `is_only_limits` to the parent of a program that starts later."""
+    for what, value in rules[0] if rules else ():
+        _limit(what, value)
 
 
 def _close_on_exec() -> None:

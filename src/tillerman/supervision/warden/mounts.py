@@ -103,22 +103,26 @@ def refusal() -> str | None:
     return None
 
 
-def drop_capabilities() -> None:
-    """Drops the capabilities that could undo the mounts. Runs in the child right before exec."""
+def drop_capabilities(*, later: bool = False) -> None:
+    """Drops the capabilities that could undo the mounts.
+
+    Runs in the child right before exec; with `later`, in a keeper whose children lose them by exec.
+    """
     for number in DROPPED:
         if _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
             _checked(_libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0))
         _libc.prctl(_PR_CAP_AMBIENT, _AMBIENT_LOWER, number, 0, 0)
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    _checked(_libc.capset(header, _without_dropped(header)))
+    _checked(_libc.capset(header, _without_dropped(header, (2,) if later else (0, 1, 2))))
 
 
-def _without_dropped(header: bytes) -> bytes:
+def _without_dropped(header: bytes, kinds: tuple[int, ...]) -> bytes:
+    """`kinds`: effective, permitted, inheritable."""
     held = ctypes.create_string_buffer(24)
     _checked(_libc.capget(header, held))
     words = list(struct.unpack("=6I", held.raw))
     for number in DROPPED:
-        for kind in range(3):
+        for kind in kinds:
             words[3 * (number // 32) + kind] &= ~(1 << number % 32)
     return struct.pack("=6I", *words)
 

@@ -13,13 +13,13 @@ import errno
 import os
 import time
 
-from tillerman.supervision.isolation.enforcement import enforce
+from tillerman.supervision.isolation.enforcement import enforce, enforce_limits, is_only_limits
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.cgroup import Cgroup
 from tillerman.supervision.linux.process_table import LINUX
 from tillerman.supervision.linux.syscalls import own_memory
 from tillerman.supervision.protocol.channel import Channel, frame, rights
-from tillerman.supervision.warden.keeper import Keeper, send, wake_on_child_exit
+from tillerman.supervision.warden.keeper import RESTORED, Keeper, send, wake_on_child_exit
 from tillerman.supervision.warden.output_pump import open_input, pump_of
 from tillerman.supervision.warden.program import Program, enter
 from tillerman.supervision.warden.records import ProgramRecord
@@ -46,6 +46,7 @@ else:
 _STARTED_AFTER = 0.02  # seconds after a command started, unless it has ended
 _AFTER_END = 0.003  # seconds during which its result is delivered and needs the CPU
 _KEPT_FOR = 30.0  # seconds without a command
+_CHILDREN = "thread-self/children"  # in /proc, if the kernel has it
 _LARGEST = 32 * 1024  # bytes of a request: fits the socket buffer of a process that does not read
 
 
@@ -97,7 +98,7 @@ class KeeperPool:
     ) -> None:
         self.due = 0.0  # when a spare is to be started or ended; 0: never
         self._spare: PrestartedKeeper | None = None
-        self._mounted = False  # of the last program
+        self._mounted = self._confined = False  # of the last program
         self._fork = fork
         self._level = level
         self._lease = lease
@@ -108,11 +109,12 @@ class KeeperPool:
     def pid(self) -> int:
         return self._spare.pid if self._spare else 0
 
-    def pop(self, kind: SpareKind) -> PrestartedKeeper | None:
+    def pop(self, kind: SpareKind, *, confined: bool) -> PrestartedKeeper | None:
         """Returns the spare for a new command; another is started soon."""
         spare, self._spare = self._spare, None
         self.due = time.monotonic() + _STARTED_AFTER
         _, self._mounted = kind
+        self._confined = confined
         if spare and spare.kind != kind:
             spare.kill()
             return None
@@ -140,7 +142,8 @@ class KeeperPool:
             self.due = 0
             return
         if pid == 0:
-            keeper = PooledKeeper(self._level, entry, mounted=self._mounted)
+            forks = self._confined or entry is not None or self._level != "namespace"
+            keeper = PooledKeeper(self._level, entry, mounted=self._mounted, forks=forks)
             keeper.run(theirs, None, self._lease, self._proc)
         theirs.close()
         self._spare = PrestartedKeeper(pid, ours, (entry is not None, self._mounted))
@@ -156,89 +159,147 @@ class KeeperPool:
 
 
 class PooledKeeper(Keeper):
-    def __init__(self, level: str, entry: GateEntry | None, *, mounted: bool) -> None:
+    """`forks`: the child that becomes the program is started early too.
+
+    A program that only needs limits is spawned later instead, in a pid namespace: its process has
+    no memory of the keeper to copy and to free.
+    """
+
+    def __init__(self, level: str, entry: GateEntry | None, *, mounted: bool, forks: bool) -> None:
         program = Program([], b"/", {}, (), entry=entry)
         super().__init__(program, level=level, marker="", record=None, group=None)
         self._entry = entry
         self._mounted = mounted
+        self._forks = forks
 
     def _run(self, warden: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
         woken = wake_on_child_exit()
         if self._level == "namespace":  # imported while idle, for both processes
             import tillerman.supervision.warden.mounts  # noqa: F401
-        ours, theirs = (Channel(end) for end in socket.socketpair())
+        child = None
         try:
             self._enter_level(proc)
             (output, its_output), (error, its_error) = os.pipe(), os.pipe()
-            stdio = (open_input(None)[0], its_output, its_error)
-            gate = self._fork(lambda gate: self._wait(theirs, ours, stdio, proc, gate))
+            stdio = [open_input(None)[0], its_output, its_error]
+            self._forks = self._forks or proc is None or not _lists_children(proc)
+            if self._forks:
+                child = self._start_child(stdio, proc)
+            elif self._mounted:
+                from tillerman.supervision.warden.mounts import drop_capabilities
+
+                drop_capabilities(later=True)
         except OSError:
             return  # a keeper started for a program has to report why
-        theirs.close()
         inodes = [os.fstat(file).st_ino for file in stdio]
-        for file in stdio:
-            os.close(file)
-        if LINUX:
+        if not child and LINUX:
             own_memory()
-        (_, marker, group, program, options), *more = _receive(warden)
+        (_, marker, group, invocation, options), *more = _receive(warden)
         if any(message[0] == "kill" for message in more):  # no other message arrives this early
             return
+        stdin, cap, rules, enforcement = options
         try:
             number, *files = warden.pop_files(4)
-            self._set_program(
-                marker,
-                group,
-                Program(program[0], program[1], program[2], (), mounts=options[3].get("mounts")),
-                ProgramRecord.passed_on("", number),
+            self._record = ProgramRecord.passed_on("", number)
+            self._marker, self._group = marker, Cgroup(group) if group else None
+            self._program = Program(
+                *invocation, stdio, lambda: enforce(rules), mounts=enforcement.get("mounts")
             )
             self._enforce()
-            self._pass_on(ours, group, program, options, files, (output, error), inodes)
+            feed = None
+            if stdin is not None and stdin is not False:
+                os.close(stdio[0])
+                stdio[0], feed = open_input(stdin)
+                inodes[0] = os.fstat(stdio[0]).st_ino
+            self._flow = pump_of(files, (output, error), feed, cap)
+            self._record.add("pipes", *inodes)
         except OSError as error:
             send(warden, "unable", str(error))
             return
-        self._supervise(warden, next(iter(warden.pop_files(1)), None), woken, gate)
+        started = self._program_start(child, group, invocation, rules, proc, feed is not None)
+        lifeline = next(iter(warden.pop_files(1)), None)
+        self._supervise(warden, lifeline, woken, started)
 
-    def _set_program(
-        self, marker: str, group: str | None, program: Program, record: ProgramRecord
-    ) -> None:
-        self._marker, self._program, self._record = marker, program, record
-        self._group = Cgroup(group) if group else None
+    def _start_child(self, stdio: list[int], proc: int | None) -> tuple[Channel, int]:
+        """Forks the child that becomes the program; returns its channel and its gate."""
+        ours, theirs = (Channel(end) for end in socket.socketpair())
+        gate = self._fork(lambda gate: self._wait(theirs, ours, stdio, proc, gate))
+        theirs.close()
+        return ours, gate
+
+    def _program_start(
+        self,
+        child: tuple[Channel, int] | None,
+        group: str | None,
+        invocation: Invocation,
+        rules: Any,
+        proc: int | None,
+        has_input: bool,
+    ) -> Callable[[], tuple[int, str]]:
+        """Returns what starts the program and returns its pid and start time."""
+
+        def start() -> tuple[int, str]:
+            stdio = self._program.stdio
+            try:
+                if child:
+                    orders, gate = child
+                    self._pass_on(orders, group, invocation, rules, has_input)
+                elif proc is not None and not self._forks and is_only_limits(rules):
+                    return self._spawn(rules, proc)
+                else:
+                    gate = self._fork(lambda gate: self._become(proc, gate))
+            finally:
+                for file in stdio:
+                    os.close(file)
+            return self._started(gate)
+
+        return start
+
+    def _spawn(self, rules: Any, proc: int) -> tuple[int, str]:
+        """Runs the program without a copy of this process.
+
+        It is on record after its exec: until then its keeper is, with which the namespace ends.
+        """
+        assert self._record
+        program = self._program
+        enforce_limits(rules)
+        os.chdir(program.cwd)
+        try:
+            files = [(os.POSIX_SPAWN_DUP2, file, to) for to, file in enumerate(program.stdio)]
+            self._pid = os.posix_spawn(
+                program.argv[0],
+                program.argv,
+                program.env,
+                file_actions=files,
+                setsid=True,
+                setsigdef=RESTORED,
+            )
+        finally:
+            os.chdir("/")
+        # as the harness sees it; a process that this one inherited would come after it
+        pid = process_table.read(_CHILDREN, dir_fd=proc).split()[0].decode()
+        row = process_table.parse_stat(process_table.read(f"{pid}/stat", dir_fd=proc))
+        self._record.add_process(row)
+        return row.pid, row.start
 
     def _pass_on(
         self,
         orders: Channel,
         group: str | None,
-        program: Invocation,
-        options: RunOptions,
-        files: list[int],
-        pipes: tuple[int, int],
-        inodes: list[int],
+        invocation: Invocation,
+        rules: Any,
+        has_input: bool,
     ) -> None:
         assert self._record
-        stdin, cap, rules, _ = options
-        feed, inputs = None, []
-        if stdin is not None and stdin is not False:
-            its_input, feed = open_input(stdin)
-            inputs = [its_input]
-            inodes[0] = os.fstat(its_input).st_ino
-        self._flow = pump_of(files, pipes, feed, cap)
-        self._record.add("pipes", *inodes)
+        inputs = self._program.stdio[:1] if has_input else ()
         try:
-            _send(orders, frame((group, program, rules)), [self._record.number, *inputs])
+            _send(orders, frame((group, invocation, rules)), [self._record.number, *inputs])
         except OSError:
             pass  # it was killed, which the pipe `gate` reports
         orders.close()
-        for file in inputs:
-            os.close(file)
 
     def _wait(
-        self,
-        orders: Channel,
-        other: Channel,
-        stdio: tuple[int, int, int],
-        proc: int | None,
-        gate: int,
+        self, orders: Channel, other: Channel, stdio: list[int], proc: int | None, gate: int
     ) -> NoReturn:
         """Runs in the program's process until it receives the program."""
         other.close()
@@ -263,6 +324,14 @@ class PooledKeeper(Keeper):
             super()._end(warden)
         elif self._pid:
             process_table.send(self._pid, signal.SIGKILL)
+
+
+def _lists_children(proc: int) -> bool:
+    try:
+        process_table.read(_CHILDREN, dir_fd=proc)
+    except OSError:
+        return False
+    return True
 
 
 def _send(channel: Channel, message: bytes, files: Sequence[int]) -> None:

@@ -65,7 +65,7 @@ class ProgramStarter:
         lifeline: int,
     ) -> SupervisedProgram:
         """Runs a program whose output goes to files and whose exit file is in their folder."""
-        from tillerman.supervision.isolation import enforce
+        from tillerman.supervision.isolation.enforcement import enforce, is_only_limits
         from tillerman.supervision.warden.output_pump import open_flow
         from tillerman.supervision.warden.prestarted_keeper import KeeperPool
 
@@ -75,7 +75,8 @@ class ProgramStarter:
                 self._fork, self._place.level, self._lease.number, self._proc, self._gate_entry
             )
         mounted = self._place.level == "namespace" and enforcement.get("mounts") is not None
-        if spare := self.pool.pop((entry is not None, mounted)):
+        kind = (entry is not None, mounted)
+        if spare := self.pool.pop(kind, confined=not is_only_limits(rules)):
             supervised = self._run_prestarted(
                 spare, number, invocation, files, options, job, lifeline
             )

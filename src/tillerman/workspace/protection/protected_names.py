@@ -159,7 +159,11 @@ class _Look:
             known = before.folders[path]
             if seen is not known and seen._replace(mark=known.mark) != known:
                 return None
-        return before._replace(at=self._at, folders=folders) if has_same_files(self._root, before) else None
+        return (
+            before._replace(at=self._at, folders=folders)
+            if has_same_files(self._root, before)
+            else None
+        )
 
     # -- folders -----------------------------------------------------------------------------------
 
