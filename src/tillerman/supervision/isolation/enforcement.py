@@ -70,10 +70,14 @@ def enforce(rules: Rules | None) -> None:
 
 def is_only_limits(rules: Rules | None) -> bool:
     """Returns whether they can be applied to the parent of the program: only a few limits."""
-    return rules is None or (
-        all(what in _PARENTS_OWN for what, _ in rules[0])
-        and rules[1] is rules[2] is rules[3] is None
-        and not rules[4]
+    if rules is None:
+        return True
+    limits, capabilities, landlock, program, files = rules
+    others = (capabilities, landlock, program)
+    return (
+        all(what in _PARENTS_OWN for what, _ in limits)
+        and all(one is None for one in others)
+        and not files
     )
 
 

@@ -202,9 +202,9 @@ class PooledKeeper(Keeper):
             number, *files = warden.pop_files(4)
             self._record = ProgramRecord.passed_on("", number)
             self._marker, self._group = marker, Cgroup(group) if group else None
-            self._program = Program(
-                *invocation, stdio, lambda: enforce(rules), mounts=enforcement.get("mounts")
-            )
+            argv, cwd, env = invocation
+            mounts = enforcement.get("mounts")
+            self._program = Program(argv, cwd, env, stdio, lambda: enforce(rules), mounts=mounts)
             self._enforce()
             feed = None
             if stdin is not None and stdin is not False:
@@ -266,14 +266,18 @@ class PooledKeeper(Keeper):
         os.chdir(program.cwd)
         try:
             files = [(os.POSIX_SPAWN_DUP2, file, to) for to, file in enumerate(program.stdio)]
-            self._pid = os.posix_spawn(
-                program.argv[0],
-                program.argv,
-                program.env,
-                file_actions=files,
-                setsid=True,
-                setsigdef=RESTORED,
-            )
+
+            def run(path: bytes) -> int:
+                return os.posix_spawn(
+                    path,
+                    program.argv,
+                    program.env,
+                    file_actions=files,
+                    setsid=True,
+                    setsigdef=RESTORED,
+                )
+
+            self._pid = program.first_found(run)
         finally:
             os.chdir("/")
         # as the harness sees it; a process that this one inherited would come after it
