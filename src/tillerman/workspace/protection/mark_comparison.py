@@ -45,8 +45,9 @@ def compare_marks(root: int, before: State, at: int) -> MarkComparison | None:
 def has_same_files(root: int, before: State) -> bool:
     """Returns whether all protected and instruction files have their earlier marks."""
     try:
+        latest = before.at - _OLD_AFTER
         for path, node in before.nodes.items():
-            if mark_in(root, path) != node.mark or not is_old(node.mark, before):
+            if mark_in(root, path) != node.mark or node.mark.changed >= latest:
                 return False
         return all(mark_in(root, path) == mark for path, mark in before.instructions.items())
     except OSError:
