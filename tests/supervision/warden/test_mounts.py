@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,45 @@ async def shell(
         ["sh", "-c", f"exec 2>&1; {text}"], cwd=root, env=PATH, enforcement=enforcement
     )
     return await read_all(child), child
+
+
+# With limits for the command alone, its process is forked early too; else it is spawned later.
+LIMITED = (((resource.RLIMIT_FSIZE, 1 << 30),), None, None, None, ())
+
+
+async def commands(
+    warden: WardenClient, root: Path, texts: Sequence[str], rules: object = None
+) -> list[str]:
+    """What each wrote to a file; all but the first are run by a keeper that was started early."""
+    wrote = []
+    for number, text in enumerate(texts):
+        folder = root.with_name(f"output-{number}")
+        folder.mkdir()
+        job = await warden.run(
+            ["sh", "-c", f"exec 2>&1; {text}"],
+            cwd=root,
+            env=PATH,
+            name=folder.name,
+            folder=folder,
+            cap=1 << 20,
+            rules=rules,
+            enforcement={"mounts": {"plan": plan(root)}},
+        )
+        async with asyncio.timeout(30):
+            await job.wait()
+        wrote.append((folder / "stdout").read_text())
+        await asyncio.to_thread(await_spare, warden.pid)
+    return wrote
+
+
+def await_spare(pid: int) -> None:
+    """Waits until the command's keeper has ended, and the next one runs."""
+    deadline = time.monotonic() + 20
+    seen = ""
+    while seen.count(" ") != 1 or seen != Path(f"/proc/{pid}/task/{pid}/children").read_text():
+        assert time.monotonic() < deadline
+        seen = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        time.sleep(0.05)
 
 
 async def read_all(child: ChildProcess) -> str:
@@ -174,10 +215,25 @@ async def test_no_way_around_the_mounts_works(
     assert untouched(workspace)
 
 
-async def test_the_program_keeps_other_capabilities_and_drops_six_sets(
-    warden: WardenClient, workspace: Path
+@pytest.mark.parametrize("rules", [None, LIMITED], ids=["spawned", "forked"])
+async def test_no_way_around_the_mounts_of_a_keeper_that_was_started_early(
+    rules: object, warden: WardenClient, workspace: Path
 ) -> None:
-    said, _ = await shell(warden, workspace, "grep Cap /proc/self/status")
+    wrote = await commands(warden, workspace, ["true", *_ATTACKS.values()], rules)
+    assert not [text for text in wrote if SECRET in text]
+    assert untouched(workspace)
+
+
+@pytest.mark.parametrize("start", ["with pipes", "spawned", "forked"])
+async def test_the_program_keeps_other_capabilities_and_gives_up_six_sets(
+    start: str, warden: WardenClient, workspace: Path
+) -> None:
+    text = "grep Cap /proc/self/status"
+    if start == "with pipes":
+        said, _ = await shell(warden, workspace, text)
+    else:
+        rules = LIMITED if start == "forked" else None
+        _, said = await commands(warden, workspace, ["true", text], rules)
     sets = {line.split(":")[0]: int(line.split()[1], 16) for line in said.splitlines()}
     dropped = sum(1 << number for number in (2, 16, 17, 19, 21, 22, 27, 39))
     assert {name: value & dropped for name, value in sets.items()} == dict.fromkeys(sets, 0)

@@ -28,6 +28,7 @@ from tillerman.workspace.files import inotify
 from tillerman.workspace.protection import (
     checker,
     known_state,
+    mark_comparison,
     protected_names,
     watch_loop,
     watcher,
@@ -545,7 +546,7 @@ async def test_new_folders_do_not_push_out_those_that_are_guarded(
 async def test_a_folder_that_was_seen_while_a_command_ran_is_taken_in_at_its_end(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protected_names, "_OLD_AFTER", -(10**18))  # it went on for long after that
+    monkeypatch.setattr(mark_comparison, "_OLD_AFTER", -(10**18))  # it went on for long after that
     await run(watch, root, "true")
     hold = await watch.begin()
     (root / "late").mkdir()

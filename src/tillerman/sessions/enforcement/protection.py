@@ -155,7 +155,7 @@ class Protection:
     def _plan(self) -> None:
         plans: tuple[Mountable, ...] = ()
         if self._run_settings.enforcement.protected != "watch":
-            plans = mountable(str(self._cwd), allowed=self._may_be_allowed)
+            plans = mountable(str(self._cwd), allowed=self._may_be_allowed, own=self._skipped)
             plans = tuple(self._without_new(plan) for plan in plans)
         if self._hides:
             from tillerman.workspace.protection.denied_paths import find_denied

@@ -7,11 +7,9 @@ for all others it is unknown.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import UNSET
@@ -146,7 +144,7 @@ class ProcessCalls:
         self, call: tool_schemas.ExecuteShell, caller: Caller, progress: ProgressReport
     ) -> ToolResult:
         isolation = self._isolation(call)
-        cwd = self._folder(call.cwd)
+        cwd = self._root.location(call.cwd)
         hold = await self._protection.hold()
         waits = call.run_mode != "sync"
         try:
@@ -220,14 +218,6 @@ class ProcessCalls:
                 hint=f"leave it out: commands run at {least}",
             )
         return call.isolation
-
-    def _folder(self, path: str) -> Path:
-        """Resolves a folder of the workspace to a path without links."""
-        folder = self._root.open_folder(path)
-        try:
-            return Path(f"/proc/self/fd/{folder}").readlink()
-        finally:
-            os.close(folder)
 
     async def _kill(self, call: tool_schemas.KillProcess) -> WorkspaceProcess:
         if call.signal is not UNSET:

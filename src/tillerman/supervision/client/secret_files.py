@@ -15,16 +15,20 @@ from tillerman.core.agent import SecretFile, SecretFolder, Word
 
 def written(folder: Path, argv: Sequence[Word]) -> list[str]:
     """Writes the files and returns the command line as plain arguments."""
-    return [_plain(folder / f"word-{at}", word) for at, word in enumerate(argv)]
+    return [
+        word if isinstance(word, str) else _plain(folder / f"word-{at}", word)
+        for at, word in enumerate(argv)
+    ]
 
 
 def variables_written(folder: Path, env: Mapping[str, Word]) -> dict[str, str]:
-    return {name: _plain(folder / f"variable-{name}", word) for name, word in env.items()}
+    return {
+        name: word if isinstance(word, str) else _plain(folder / f"variable-{name}", word)
+        for name, word in env.items()
+    }
 
 
-def _plain(path: Path, word: Word) -> str:
-    if isinstance(word, str):
-        return word
+def _plain(path: Path, word: SecretFile | SecretFolder) -> str:
     if isinstance(word, SecretFile):
         _write(path, word.content)
     if isinstance(word, SecretFolder):

@@ -41,6 +41,8 @@ _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
+_PARENTS_OWN = (resource.RLIMIT_CORE, resource.RLIMIT_NPROC)  # limits that do not limit a keeper
+_CLOSE_RANGE, _CLOSE_RANGE_CLOEXEC = 436, 4  # since Linux 5.11
 _FOR_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that apply to a single file
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -66,8 +68,30 @@ def enforce(rules: Rules | None) -> None:
         _filter(program)
 
 
+def is_only_limits(rules: Rules | None) -> bool:
+    """Returns whether they can be applied to the parent of the program: only a few limits."""
+    if rules is None:
+        return True
+    limits, capabilities, landlock, program, files = rules
+    others = (capabilities, landlock, program)
+    return (
+        all(what in _PARENTS_OWN for what, _ in limits)
+        and all(one is None for one in others)
+        and not files
+    )
+
+
+def enforce_limits(rules: Rules | None) -> None:
+    """Applies rules that are `is_only_limits` to the parent of a program that starts later."""
+    for what, value in rules[0] if rules else ():
+        _limit(what, value)
+
+
 def _close_on_exec() -> None:
     """Marks open files close-on-exec: an inherited open folder would bypass all rules."""
+    most = ctypes.c_uint(0xFFFFFFFF)
+    if _libc.syscall(_CLOSE_RANGE, 3, most, _CLOSE_RANGE_CLOEXEC) == 0:
+        return
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:

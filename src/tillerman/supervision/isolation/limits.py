@@ -7,8 +7,9 @@ those that already run, because the kernel counts all processes of a user; it ne
 from __future__ import annotations
 
 import resource
-from pathlib import Path
 from typing import NamedTuple
+
+from tillerman.supervision.linux.process_table import read
 
 _GB = 1024**3
 
@@ -47,6 +48,6 @@ def limits(level: str) -> tuple[tuple[int, int], ...]:
 def _running() -> int:
     """Counts all threads of the machine, an upper bound of the user's; a /proc walk costs more."""
     try:
-        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+        return int(read("/proc/loadavg").split()[3].partition(b"/")[2])
     except (OSError, ValueError, IndexError):
         return 4096

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 else:
     import _signal as signal
 
-_RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those that can be ignored
+RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those that can be ignored
 
 
 class Keeper:
@@ -112,15 +112,22 @@ class Keeper:
             return
         for number in self._program.files:
             os.close(number)
-        self._supervise(warden, lifeline, wake_pipe, gate)
+        self._supervise(warden, lifeline, wake_pipe, lambda: self._started(gate))
 
     def _fail(self, warden: Channel, error: OSError) -> None:
         self._flow = None  # there is no exit to report
         send(warden, "failed", error.errno, error.strerror, error.filename)
 
-    def _supervise(self, warden: Channel, lifeline: int | None, wake_pipe: int, gate: int) -> None:
+    def _supervise(
+        self,
+        warden: Channel,
+        lifeline: int | None,
+        wake_pipe: int,
+        started: Callable[[], tuple[int, str]],
+    ) -> None:
+        """`started` returns pid and start time of the program, once it runs."""
         try:
-            pid, start = self._started(gate)
+            pid, start = started()
         except OSError as error:
             self._fail(warden, error)
             return
@@ -235,7 +242,7 @@ class Keeper:
             syscalls.die_with_parent()
             if os.getppid() != self._keeper:
                 os._exit(127)
-        for number in _RESTORED:
+        for number in RESTORED:
             signal.signal(number, signal.SIG_DFL)
         if proc is None:
             myself = process_table.find(os.getpid())

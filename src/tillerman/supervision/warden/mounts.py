@@ -54,7 +54,11 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _NODE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_STATX_MNT_ID = 0x1000
+_STATX = struct.Struct("=I140x8s")  # its mask, and the mount id
+
 _libc = ctypes.CDLL(None, use_errno=True)
+_statx = getattr(_libc, "statx", None)  # glibc 2.28, musl 1.2
 
 
 class Mounts:
@@ -99,32 +103,26 @@ def refusal() -> str | None:
     return None
 
 
-def drop_capabilities() -> None:
-    """Drops the capabilities that could undo the mounts. Runs in the child right before exec."""
+def drop_capabilities(*, later: bool = False) -> None:
+    """Drops the capabilities that could undo the mounts.
+
+    Runs in the child right before exec; with `later`, in a keeper whose children lose them by exec.
+    """
     for number in DROPPED:
         if _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
             _checked(_libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0))
         _libc.prctl(_PR_CAP_AMBIENT, _AMBIENT_LOWER, number, 0, 0)
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    _checked(_libc.capset(header, _without_dropped(header)))
+    _checked(_libc.capset(header, _without_dropped(header, (2,) if later else (0, 1, 2))))
 
 
-def warm_up() -> None:
-    """Reads what `drop_capabilities` changes, in an idle child.
-
-    The first use of each memory page after a fork copies it, which takes longer than the calls.
-    """
-    for number in DROPPED:
-        _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0)
-    _without_dropped(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0))
-
-
-def _without_dropped(header: bytes) -> bytes:
+def _without_dropped(header: bytes, kinds: tuple[int, ...]) -> bytes:
+    """`kinds`: effective, permitted, inheritable."""
     held = ctypes.create_string_buffer(24)
     _checked(_libc.capget(header, held))
     words = list(struct.unpack("=6I", held.raw))
     for number in DROPPED:
-        for kind in range(3):
+        for kind in kinds:
             words[3 * (number // 32) + kind] &= ~(1 << number % 32)
     return struct.pack("=6I", *words)
 
@@ -206,6 +204,11 @@ def _move(tree: int, onto: int) -> None:
 
 
 def _mount_id(number: int) -> bytes:
+    answer = ctypes.create_string_buffer(256)
+    if _statx and _statx(number, b"", _AT_EMPTY_PATH, _STATX_MNT_ID, answer) == 0:
+        mask, found = _STATX.unpack_from(answer)
+        if mask & _STATX_MNT_ID:
+            return bytes(found)
     info = os.open(f"/proc/self/fdinfo/{number}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         for line in os.read(info, 4096).splitlines():

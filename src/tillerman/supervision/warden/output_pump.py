@@ -231,21 +231,29 @@ class _Unregistered:
 def open_flow(
     files: Sequence[int], stdin: bytes | bool | None, cap: int
 ) -> tuple[OutputPump, tuple[int, int, int]]:
-    """Returns the pump for folder, stdout and stderr files, and the program's three pipe ends.
+    """Returns the pump for folder, stdout and stderr files, and the program's three pipe ends."""
+    its_input, feed = open_input(stdin)
+    (our_output, its_output), (our_error, its_error) = os.pipe(), os.pipe()
+    flow = pump_of(files, (our_output, our_error), feed, cap)
+    return flow, (its_input, its_output, its_error)
+
+
+def open_input(stdin: bytes | bool | None) -> tuple[int, StdinFeed | None]:
+    """Returns the program's end of its input, and the feed of the other end.
 
     `stdin`: None is no input, bytes are all of it, True keeps it open for more.
     """
-    folder, output, error = files
-    feed = None
     if stdin is None or stdin is False:
-        its_input = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    else:
-        its_input, ours = os.pipe()
-        data = b"" if stdin is True else bytes(stdin)
-        feed = StdinFeed(ours, data, eof=stdin is not True)
-    our_output, its_output = os.pipe()
-    our_error, its_error = os.pipe()
-    flow = OutputPump(
-        folder, OutputStream(our_output, output, cap), OutputStream(our_error, error, cap), feed
-    )
-    return flow, (its_input, its_output, its_error)
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), None
+    its_input, ours = os.pipe()
+    data = b"" if stdin is True else bytes(stdin)
+    return its_input, StdinFeed(ours, data, eof=stdin is not True)
+
+
+def pump_of(
+    files: Sequence[int], pipes: tuple[int, int], feed: StdinFeed | None, cap: int
+) -> OutputPump:
+    """`files`: folder, stdout and stderr. `pipes`: our ends of the program's stdout and stderr."""
+    folder, output, error = files
+    streams = OutputStream(pipes[0], output, cap), OutputStream(pipes[1], error, cap)
+    return OutputPump(folder, *streams, feed)

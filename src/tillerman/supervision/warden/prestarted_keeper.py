@@ -13,12 +13,14 @@ import errno
 import os
 import time
 
-from tillerman.supervision.isolation.enforcement import enforce
+from tillerman.supervision.isolation.enforcement import enforce, enforce_limits, is_only_limits
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.cgroup import Cgroup
+from tillerman.supervision.linux.process_table import LINUX
+from tillerman.supervision.linux.syscalls import own_memory
 from tillerman.supervision.protocol.channel import Channel, frame, rights
-from tillerman.supervision.warden.keeper import Keeper, send, wake_on_child_exit
-from tillerman.supervision.warden.output_pump import open_flow
+from tillerman.supervision.warden.keeper import RESTORED, Keeper, send, wake_on_child_exit
+from tillerman.supervision.warden.output_pump import open_input, pump_of
 from tillerman.supervision.warden.program import Program, enter
 from tillerman.supervision.warden.records import ProgramRecord
 
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     Invocation = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
     # stdin, cap of the output, confinement rules, enforcement
     RunOptions = tuple[bytes | bool | None, int, Any, dict[str, Any]]
+    # What a spare does before its program is known, which must be of the same kind: whether its
+    # execs are checked by the gate, and whether it drops the capabilities that could undo mounts.
+    SpareKind = tuple[bool, bool]
 else:
     import _signal as signal
     import _socket as socket
@@ -41,16 +46,17 @@ else:
 _STARTED_AFTER = 0.02  # seconds after a command started, unless it has ended
 _AFTER_END = 0.003  # seconds during which its result is delivered and needs the CPU
 _KEPT_FOR = 30.0  # seconds without a command
+_CHILDREN = "thread-self/children"  # in /proc, if the kernel has it
 _LARGEST = 32 * 1024  # bytes of a request: fits the socket buffer of a process that does not read
 
 
 class PrestartedKeeper:
     """The warden's handle of it. `gated`: whether its execs are checked by the gate."""
 
-    def __init__(self, pid: int, channel: Channel, *, gated: bool) -> None:
+    def __init__(self, pid: int, channel: Channel, kind: SpareKind) -> None:
         self.pid = pid
         self.channel = channel
-        self.gated = gated
+        self.kind = kind
         self.row = process_table.find(pid)
 
     def run(
@@ -92,6 +98,7 @@ class KeeperPool:
     ) -> None:
         self.due = 0.0  # when a spare is to be started or ended; 0: never
         self._spare: PrestartedKeeper | None = None
+        self._mounted = self._confined = False  # of the last program
         self._fork = fork
         self._level = level
         self._lease = lease
@@ -102,11 +109,13 @@ class KeeperPool:
     def pid(self) -> int:
         return self._spare.pid if self._spare else 0
 
-    def pop(self, *, gated: bool) -> PrestartedKeeper | None:
+    def pop(self, kind: SpareKind, *, confined: bool) -> PrestartedKeeper | None:
         """Returns the spare for a new command; another is started soon."""
         spare, self._spare = self._spare, None
         self.due = time.monotonic() + _STARTED_AFTER
-        if spare and spare.gated is not gated:
+        _, self._mounted = kind
+        self._confined = confined
+        if spare and spare.kind != kind:
             spare.kill()
             return None
         return spare
@@ -133,10 +142,14 @@ class KeeperPool:
             self.due = 0
             return
         if pid == 0:
-            PooledKeeper(self._level, entry).run(theirs, None, self._lease, self._proc)
+            forks = self._confined or entry is not None or self._level != "namespace"
+            keeper = PooledKeeper(self._level, entry, mounted=self._mounted, forks=forks)
+            keeper.run(theirs, None, self._lease, self._proc)
         theirs.close()
-        self._spare = PrestartedKeeper(pid, ours, gated=entry is not None)
+        self._spare = PrestartedKeeper(pid, ours, (entry is not None, self._mounted))
         self.due = time.monotonic() + _KEPT_FOR
+        if LINUX:
+            own_memory()
 
     def drop(self) -> None:
         self.due = 0
@@ -146,83 +159,167 @@ class KeeperPool:
 
 
 class PooledKeeper(Keeper):
-    def __init__(self, level: str, entry: GateEntry | None) -> None:
+    """`forks`: the child that becomes the program is started early too.
+
+    A program that only needs limits is spawned later instead, in a pid namespace: its process has
+    no memory of the keeper to copy and to free.
+    """
+
+    def __init__(self, level: str, entry: GateEntry | None, *, mounted: bool, forks: bool) -> None:
         program = Program([], b"/", {}, (), entry=entry)
         super().__init__(program, level=level, marker="", record=None, group=None)
         self._entry = entry
+        self._mounted = mounted
+        self._forks = forks
 
     def _run(self, warden: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
         wake_pipe = wake_on_child_exit()
         if self._level == "namespace":  # imported while idle, for both processes
             import tillerman.supervision.warden.mounts  # noqa: F401
-        ours, theirs = (Channel(end) for end in socket.socketpair())
+        child = None
         try:
             self._enter_level(proc)
-            gate = self._fork(lambda gate: self._wait(theirs, ours, proc, gate))
+            (output, its_output), (error, its_error) = os.pipe(), os.pipe()
+            stdio = [open_input(None)[0], its_output, its_error]
+            self._forks = self._forks or proc is None or not _lists_children(proc)
+            if self._forks:
+                child = self._start_child(stdio, proc)
+            elif self._mounted:
+                from tillerman.supervision.warden.mounts import drop_capabilities
+
+                drop_capabilities(later=True)
         except OSError:
             return  # a keeper started for a program has to report why
-        theirs.close()
-        (_, marker, group, program, options), *more = _receive(warden)
+        inodes = [os.fstat(file).st_ino for file in stdio]
+        if not child and LINUX:
+            own_memory()
+        (_, marker, group, invocation, options), *more = _receive(warden)
         if any(message[0] == "kill" for message in more):  # no other message arrives this early
             return
+        stdin, cap, rules, enforcement = options
         try:
             number, *files = warden.pop_files(4)
-            self._set_program(
-                marker,
-                group,
-                Program(program[0], program[1], program[2], (), mounts=options[3].get("mounts")),
-                ProgramRecord.passed_on("", number),
-            )
+            self._record = ProgramRecord.passed_on("", number)
+            self._marker, self._group = marker, Cgroup(group) if group else None
+            argv, cwd, env = invocation
+            mounts = enforcement.get("mounts")
+            self._program = Program(argv, cwd, env, stdio, lambda: enforce(rules), mounts=mounts)
             self._enforce()
-            self._pass_on(ours, group, program, options, files)
+            feed = None
+            if stdin is not None and stdin is not False:
+                os.close(stdio[0])
+                stdio[0], feed = open_input(stdin)
+                inodes[0] = os.fstat(stdio[0]).st_ino
+            self._flow = pump_of(files, (output, error), feed, cap)
+            self._record.add("pipes", *inodes)
         except OSError as error:
             send(warden, "unable", str(error))
             return
-        self._supervise(warden, next(iter(warden.pop_files(1)), None), wake_pipe, gate)
+        started = self._program_start(child, group, invocation, rules, proc, feed is not None)
+        lifeline = next(iter(warden.pop_files(1)), None)
+        self._supervise(warden, lifeline, wake_pipe, started)
 
-    def _set_program(
-        self, marker: str, group: str | None, program: Program, record: ProgramRecord
-    ) -> None:
-        self._marker, self._program, self._record = marker, program, record
-        self._group = Cgroup(group) if group else None
+    def _start_child(self, stdio: list[int], proc: int | None) -> tuple[Channel, int]:
+        """Forks the child that becomes the program; returns its channel and its gate."""
+        ours, theirs = (Channel(end) for end in socket.socketpair())
+        gate = self._fork(lambda gate: self._wait(theirs, ours, stdio, proc, gate))
+        theirs.close()
+        return ours, gate
+
+    def _program_start(
+        self,
+        child: tuple[Channel, int] | None,
+        group: str | None,
+        invocation: Invocation,
+        rules: Any,
+        proc: int | None,
+        has_input: bool,
+    ) -> Callable[[], tuple[int, str]]:
+        """Returns what starts the program and returns its pid and start time."""
+
+        def start() -> tuple[int, str]:
+            stdio = self._program.stdio
+            try:
+                if child:
+                    orders, gate = child
+                    self._pass_on(orders, group, invocation, rules, has_input)
+                elif proc is not None and not self._forks and is_only_limits(rules):
+                    return self._spawn(rules, proc)
+                else:
+                    gate = self._fork(lambda gate: self._become(proc, gate))
+            finally:
+                for file in stdio:
+                    os.close(file)
+            return self._started(gate)
+
+        return start
+
+    def _spawn(self, rules: Any, proc: int) -> tuple[int, str]:
+        """Runs the program without a copy of this process.
+
+        It is on record after its exec: until then its keeper is, with which the namespace ends.
+        """
+        assert self._record
+        program = self._program
+        enforce_limits(rules)
+        os.chdir(program.cwd)
+        try:
+            files = [(os.POSIX_SPAWN_DUP2, file, to) for to, file in enumerate(program.stdio)]
+
+            def run(path: bytes) -> int:
+                return os.posix_spawn(
+                    path,
+                    program.argv,
+                    program.env,
+                    file_actions=files,
+                    setsid=True,
+                    setsigdef=RESTORED,
+                )
+
+            self._pid = program.first_found(run)
+        finally:
+            os.chdir("/")
+        # as the harness sees it; a process that this one inherited would come after it
+        pid = process_table.read(_CHILDREN, dir_fd=proc).split()[0].decode()
+        row = process_table.parse_stat(process_table.read(f"{pid}/stat", dir_fd=proc))
+        self._record.add_process(row)
+        return row.pid, row.start
 
     def _pass_on(
         self,
         orders: Channel,
         group: str | None,
-        program: Invocation,
-        options: RunOptions,
-        files: list[int],
+        invocation: Invocation,
+        rules: Any,
+        has_input: bool,
     ) -> None:
         assert self._record
-        stdin, cap, rules, _ = options
-        flow, stdio = open_flow(files, stdin, cap)
-        self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
-        invocation = (*program, self._program.mounted)
+        inputs = self._program.stdio[:1] if has_input else ()
         try:
-            _send(orders, frame((group, invocation, rules)), [*stdio, self._record.number])
+            _send(orders, frame((group, invocation, rules)), [self._record.number, *inputs])
         except OSError:
             pass  # it was killed, which the pipe `gate` reports
         orders.close()
-        for file in stdio:
-            os.close(file)
-        self._flow = flow
 
-    def _wait(self, orders: Channel, other: Channel, proc: int | None, gate: int) -> NoReturn:
+    def _wait(
+        self, orders: Channel, other: Channel, stdio: list[int], proc: int | None, gate: int
+    ) -> NoReturn:
         """Runs in the program's process until it receives the program."""
         other.close()
+        for target, file in enumerate(stdio):
+            os.dup2(file, target)
+            os.close(file)
         myself = self._prepare(proc)
         if self._entry:
             self._entry.install(myself.pid)
-        if self._level == "namespace":
-            from tillerman.supervision.warden.mounts import warm_up
+        if self._mounted:  # after the filter, which needs one of these capabilities
+            from tillerman.supervision.warden.mounts import drop_capabilities
 
-            warm_up()
-        group, (argv, cwd, env, mounted), rules = _receive(orders)[0]
-        *stdio, number = orders.pop_files(4)
-        program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)
-        program.mounted = mounted
+            drop_capabilities()
+        group, (argv, cwd, env), rules = _receive(orders)[0]
+        number, *inputs = orders.pop_files(2)
+        program = Program(argv, cwd, env, inputs, lambda: enforce(rules), self._entry)
         record = ProgramRecord.passed_on("", number)
         enter(program, myself, record, Cgroup(group) if group else None, gate)
 
@@ -231,6 +328,14 @@ class PooledKeeper(Keeper):
             super()._end(warden)
         elif self._pid:
             process_table.send(self._pid, signal.SIGKILL)
+
+
+def _lists_children(proc: int) -> bool:
+    try:
+        process_table.read(_CHILDREN, dir_fd=proc)
+    except OSError:
+        return False
+    return True
 
 
 def _send(channel: Channel, message: bytes, files: Sequence[int]) -> None:

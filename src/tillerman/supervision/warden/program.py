@@ -62,11 +62,16 @@ class Program:
             drop_capabilities()
         if self.confine:
             self.confine()
+        self.first_found(lambda path: os.execve(path, self.argv, self.env))
+        raise AssertionError("exec does not return")
+
+    def first_found(self, run: Callable[[bytes], int]) -> int:
+        """Calls `run` with each path that the program may have, until one exists."""
         name = self.argv[0]
         code = errno.ENOENT
         for path in [name] if b"/" in name else self._on_path(name):
             try:
-                os.execve(path, self.argv, self.env)
+                return run(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue  # the next folder on PATH may have it
             except PermissionError:

@@ -65,7 +65,7 @@ class ProgramStarter:
         lifeline: int,
     ) -> SupervisedProgram:
         """Runs a program whose output goes to files and whose exit file is in their folder."""
-        from tillerman.supervision.isolation import enforce
+        from tillerman.supervision.isolation.enforcement import enforce, is_only_limits
         from tillerman.supervision.warden.output_pump import open_flow
         from tillerman.supervision.warden.prestarted_keeper import KeeperPool
 
@@ -74,7 +74,9 @@ class ProgramStarter:
             self.pool = KeeperPool(
                 self._fork, self._place.level, self._lease.number, self._proc, self._gate_entry
             )
-        if spare := self.pool.pop(gated=entry is not None):
+        mounted = self._place.level == "namespace" and enforcement.get("mounts") is not None
+        kind = (entry is not None, mounted)
+        if spare := self.pool.pop(kind, confined=not is_only_limits(rules)):
             supervised = self._run_prestarted(
                 spare, number, invocation, files, options, job, lifeline
             )
@@ -103,8 +105,8 @@ class ProgramStarter:
         marker, record = self._add_record(number, invocation[2])
         group = None
         try:
-            group = self._create_group(marker, record)
-            record.add_process(spare.row)
+            group = self._create_group(marker)
+            self._describe(record, group, spare.row)
             where = group.folder if group else None
             passed = [record.number, *files, *(() if job.lasting else (lifeline,))]
             spare.run(marker, where, invocation, options, passed)
@@ -128,7 +130,8 @@ class ProgramStarter:
         """Runs a program under a forked keeper, which starts it once it is on record."""
         marker, record = self._add_record(number, program.env)
         try:
-            group = self._create_group(marker, record)
+            group = self._create_group(marker)
+            self._describe(record, group)
             record.add("pipes", *(os.fstat(file).st_ino for file in program.stdio))
             keeper = Keeper(
                 program,
@@ -159,14 +162,21 @@ class ProgramStarter:
         env[process_table.MARKER.encode()] = marker.encode()
         return marker, records.ProgramRecord(self._lease.folder, str(number))
 
-    def _create_group(self, marker: str, record: records.ProgramRecord) -> Cgroup | None:
-        record.add("boot", self._boot)
-        record.add("level", self._place.level)
-        if self._place.level != "cgroup":
-            return None
-        group = Cgroup.create(f"tillerman-{marker}")
-        record.add("cgroup", group.folder)
-        return group
+    def _create_group(self, marker: str) -> Cgroup | None:
+        return Cgroup.create(f"tillerman-{marker}") if self._place.level == "cgroup" else None
+
+    def _describe(
+        self,
+        record: records.ProgramRecord,
+        group: Cgroup | None,
+        keeper: process_table.ProcessRow | None = None,
+    ) -> None:
+        lines: list[tuple[object, ...]] = [("boot", self._boot), ("level", self._place.level)]
+        if group:
+            lines.append(("cgroup", group.folder))
+        if keeper:
+            lines.append(("process", keeper.pid, keeper.start))
+        record.add_all(*lines)
 
     def _fork(self) -> int:
         if self._place.level == "namespace":

@@ -106,7 +106,12 @@ class ProgramRecord:
         return record
 
     def add(self, key: str, *values: object) -> None:
-        line = " ".join((key, *map(str, values))).encode(errors="surrogateescape") + b"\n"
+        self.add_all((key, *values))
+
+    def add_all(self, *lines: tuple[object, ...]) -> None:
+        """Adds several lines at once."""
+        text = "".join(" ".join(map(str, line)) + "\n" for line in lines)
+        line = text.encode(errors="surrogateescape")
         if os.write(self.number, line) < len(line):
             raise OSError(errno.ENOSPC, "a record was cut off", self.path)
 

@@ -7,7 +7,7 @@ import ctypes
 import os
 import select
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -42,6 +42,8 @@ class Inotify:
             raise OSError("this system has no inotify") from None
         if self._fd < 0:
             raise _error()
+        self._put_back: list[InotifyEvent] = []
+        self._wake: Callable[[], None] | None = None  # of the waiting caller
 
     def add(self, path: str | bytes, mask: int) -> int:
         """Adds a watch and returns its number; the same for the same file. Follows a link."""
@@ -60,18 +62,28 @@ class Inotify:
 
     def read(self) -> list[InotifyEvent]:
         """Returns the pending events, if any, without waiting."""
-        found: list[InotifyEvent] = []
+        found, self._put_back = self._put_back, []
         with suppress(BlockingIOError):
             while len(found) < _MOST:
                 found += _events(os.read(self._fd, _READ))
         return found
 
+    def put_back(self, events: list[InotifyEvent]) -> None:
+        """Makes events unread again, for the caller that waits for them."""
+        self._put_back += events
+        if events and self._wake:
+            self._wake()
+
     def pending(self) -> bool:
         """Returns whether there are unread events."""
+        if self._put_back:
+            return True
         return bool(select.select([self._fd], [], [], 0)[0]) if self._fd >= 0 else False
 
     async def wait(self, seconds: float | None = None) -> bool:
         """Returns True when there are events to read, False on timeout."""
+        if self._put_back:
+            return True
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()
 
@@ -79,12 +91,14 @@ class Inotify:
             if not ready.done():
                 ready.set_result(None)
 
+        self._wake = wake
         loop.add_reader(self._fd, wake)
         try:
             await asyncio.wait_for(ready, seconds)
         except TimeoutError:
             return False
         finally:
+            self._wake = None
             loop.remove_reader(self._fd)
         return True
 

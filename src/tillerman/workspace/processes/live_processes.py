@@ -29,6 +29,7 @@ from tillerman.workspace.processes.process_records import (
 
 SCRATCH = "scratch"
 _SHORT = 0.03  # seconds within which most commands end
+_DELIVERED_WITHIN = 0.002  # seconds; the store's thread takes CPU time from that
 ANSWER_WITHIN = 1.0  # seconds; how long a keeper may take to report sizes
 
 _logger = logging.getLogger(__name__)
@@ -133,14 +134,22 @@ class LiveProcesses:
         if live.process.isolation != "basic":
             await asyncio.to_thread(clear, live.confined, self.folder_of(name))
         live.process = replace(live.process, **fields)
-        written: asyncio.Future[Any]
         if live.unrecorded:
-            written = self._add(live)
+            self.run_in_background(self._record_whole(live))
         else:
             written = self.record(name, **{**live.unwritten, **fields})
             live.unwritten = {}
-        written.add_done_callback(lambda _: self.by_id.pop(name, None))
+            written.add_done_callback(lambda _: self.by_id.pop(name, None))
         return live.process
+
+    async def _record_whole(self, live: LiveProcess) -> None:
+        """Records a short process with its end, once its result is delivered."""
+        await asyncio.sleep(_DELIVERED_WITHIN)
+        if live.unrecorded:
+            self._add(live)
+        if live.added:
+            await asyncio.wait({live.added})
+        self.by_id.pop(live.process.id, None)
 
     def _add(self, live: LiveProcess) -> asyncio.Future[Any]:
         """Records it as it is now."""

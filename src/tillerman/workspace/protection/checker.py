@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from tillerman.workspace.protection.differences import (
 )
 from tillerman.workspace.protection.git.known_commits import Files, KnownCommits
 from tillerman.workspace.protection.known_state import KnownState, SavedState
+from tillerman.workspace.protection.mark_comparison import compare_marks
 from tillerman.workspace.protection.protected_names import MOST_FOLDERS, rescan
 from tillerman.workspace.protection.protected_state import (
     PathNode,
@@ -174,12 +175,21 @@ class Checker:
 
     # -- checks ------------------------------------------------------------------------------------
 
-    def is_unchanged(self) -> bool:
-        """Checks once, if that is fast. False: a full check is needed."""
+    def is_unchanged(
+        self, only_other_names: Callable[[], Collection[str] | None] = lambda: None
+    ) -> bool:
+        """Checks once, if that is fast. False: a full check is needed.
+
+        `only_other_names` returns the folders in which only names changed that do not matter, as
+        reported by the system until now; None if something else may have changed.
+        """
         if self.partial or not self.is_small or not self.lock.acquire(blocking=False):
             return False
         try:
             before = self.state
+            if seen := self._renewed(before, only_other_names):
+                self._known.state = seen
+                return True
             same = rescan(
                 self.restorer.folders.root, before, role=self._role, skipped=self._skipped
             )
@@ -198,6 +208,22 @@ class Checker:
             return True
         finally:
             self.lock.release()
+
+    def _renewed(
+        self, before: State, only_other_names: Callable[[], Collection[str] | None]
+    ) -> State | None:
+        """Returns the state with new marks if no folder needs to be listed for that.
+
+        Marks are read before the reports: a later change is in neither.
+        """
+        seen = compare_marks(self.restorer.folders.root, before, time.time_ns())
+        if seen is None or before.has_new_folders or not self.restorer.folders.in_place():
+            return None
+        if seen.changed or seen.unsure:
+            other = only_other_names()
+            if other is None or not seen.changed.issubset(other):
+                return None
+        return seen.state
 
     def check(self) -> tuple[Undone, ...]:
         """Restores what differs."""

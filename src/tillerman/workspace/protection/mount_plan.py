@@ -45,13 +45,16 @@ class Mountable(NamedTuple):
 
 
 def mountable(
-    root: str, *, allowed: Callable[[str], bool] = lambda path: False
+    root: str,
+    *,
+    allowed: Callable[[str], bool] = lambda path: False,
+    own: frozenset[str] | None = None,
 ) -> tuple[Mountable, ...]:
     """Plans the protected names of a workspace, and those of a repository around it.
 
-    `allowed`: paths that a rule lets agents write.
+    `allowed`: paths that a rule lets agents write. `own`: the `skipped` names, if known.
     """
-    names = _protected(root)
+    names = _protected(root, skipped(root) if own is None else own)
     git = git_folder(root)
     pinned: list[str] = []
     readonly: list[str] = []
@@ -96,8 +99,7 @@ def skipped(root: str) -> frozenset[str]:
     return frozenset(name if inner == "." else f"{inner}/{name}" for name in AGENTS_OWN)
 
 
-def _protected(root: str) -> list[str]:
-    own = skipped(root)
+def _protected(root: str, own: frozenset[str]) -> list[str]:
     try:
         with os.scandir(root) as entries:
             return sorted(

@@ -18,6 +18,7 @@ from functools import lru_cache
 
 from tillerman.core.permission import protected_names as names
 from tillerman.workspace.files.file_names import SKIPPED
+from tillerman.workspace.protection.mark_comparison import has_same_files, is_old
 from tillerman.workspace.protection.protected_state import (
     DEEPEST,
     NOTHING,
@@ -38,9 +39,6 @@ MOST_STRANGERS = 100  # new names in a folder: with more it counts as another fo
 KEPT_FILE = 1 << 20
 KEPT_BYTES = 16 << 20
 
-# File timestamps come from a clock with a resolution of some ms: a file changed just before a scan
-# may change once more without a new timestamp.
-_OLD_AFTER = 2_000_000_000
 _GIT = frozenset({"config", "config.worktree", "hooks", "commondir"})
 _GIT_SHELVES = frozenset({"modules", "worktrees"})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -149,7 +147,7 @@ class _Look:
         )
 
     def same(self) -> State | None:
-        """Compares marks only. A mark identifies a file, so its path does not matter."""
+        """Compares marks, and what is in folders that changed."""
         before = self._before
         try:
             folders = self._folders()
@@ -161,18 +159,11 @@ class _Look:
             known = before.folders[path]
             if seen is not known and seen._replace(mark=known.mark) != known:
                 return None
-        try:
-            for path, node in before.nodes.items():
-                if self._mark(path) != node.mark or not self._is_old(node.mark):
-                    return None
-            if any(self._mark(path) != mark for path, mark in before.instructions.items()):
-                return None
-        except OSError:
-            return None
-        return before._replace(at=self._at, folders=folders)
-
-    def _mark(self, path: str) -> PathMark:
-        return mark_of(os.stat(path, dir_fd=self._root, follow_symlinks=False))
+        return (
+            before._replace(at=self._at, folders=folders)
+            if has_same_files(self._root, before)
+            else None
+        )
 
     # -- folders -----------------------------------------------------------------------------------
 
@@ -247,7 +238,7 @@ class _Look:
         self._parent, self._held = "", -1
 
     def _is_old(self, mark: PathMark) -> bool:
-        return mark.changed + _OLD_AFTER < self._before.at
+        return is_old(mark, self._before)
 
     # -- content of folders ------------------------------------------------------------------------
 

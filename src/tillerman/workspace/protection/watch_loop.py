@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ _MOVED_FOLDER = inotify.MOVED_TO | inotify.IS_FOLDER
 
 class _Watched(NamedTuple):
     roles: dict[int, str]  # of folders in which only some names matter
+    folders: dict[int, str]  # paths of all watched folders
     complete: bool  # False: the system limit of watches is reached
 
 
@@ -48,6 +49,8 @@ class WatchLoop:
         self._watched: _Watched | None = None
         self._armed: dict[str, tuple[int, int]] | None = None  # the watched folders
         self._checking = False
+        self._other_names: set[str] = set()  # folders with changed names that do not matter
+        self._has_more = False  # a folder was created since `pop_other_names`
         self.started = False
         self.idle = False  # no program runs: changes come from elsewhere
         self.has_grown = False  # there are new folders
@@ -60,6 +63,25 @@ class WatchLoop:
         if self._checker.waits_for_git:
             return False
         return self._armed is not None and not self._checking and not alarm.pending()
+
+    def pop_other_names(self) -> frozenset[str] | None:
+        """Returns the folders in which names changed that do not matter, since the last call.
+
+        None if something else may have happened.
+        """
+        alarm, watched = self._alarm, self._watched
+        if alarm is None or watched is None or not watched.complete or not self.is_waiting():
+            return None
+        if self._has_more:
+            self._has_more = False
+            return None
+        happened = alarm.read()
+        if any(self._concerns(one, watched) for one in happened):
+            alarm.put_back(happened)
+            return None
+        self._note_other_names(happened, watched)
+        found, self._other_names = frozenset(self._other_names), set()
+        return found
 
     def is_armed(self) -> bool:
         """Returns whether all known folders are watched."""
@@ -102,6 +124,7 @@ class WatchLoop:
                 await self._until_it_matters(alarm, watched)
         finally:
             self._armed = self._alarm = self._watched = None
+            self._other_names.clear()
             if alarm:  # closing is slow in the kernel; no caller has to wait for it
                 asyncio.get_running_loop().run_in_executor(None, alarm.close)
 
@@ -123,14 +146,24 @@ class WatchLoop:
             self._checking = True
             grown = any(_is_growth(one, watched.roles) for one in happened)
             self.has_grown |= grown
+            self._has_more |= grown
             if self._noticed and self._remount and any(map(self._is_noticed, happened)):
                 await self._remount()
             if grown and self._checker.waits_for_folders:
                 return
             if not watched.complete or any(_matters(one, watched.roles) for one in happened):
                 return
+            self._note_other_names(happened, watched)
             self._checking = False
             await asyncio.sleep(PAUSE)
+
+    def _concerns(self, one: InotifyEvent, watched: _Watched) -> bool:
+        return (
+            _matters(one, watched.roles) or _is_growth(one, watched.roles) or self._is_noticed(one)
+        )
+
+    def _note_other_names(self, happened: Sequence[InotifyEvent], watched: _Watched) -> None:
+        self._other_names.update(watched.folders[one.watch] for one in happened)
 
     def _is_noticed(self, one: InotifyEvent) -> bool:
         appeared = one.mask & (inotify.CREATE | inotify.MOVED_TO)
@@ -141,17 +174,18 @@ class WatchLoop:
         checker = self._checker
         if alarm is None:
             self._armed = _places(checker.state)
-            return _Watched({}, False)
+            return _Watched({}, {}, False)
         with checker.lock:
             state, folders = checker.state, checker.restorer.folders
             roles: dict[int, str] = {}
+            watched: dict[int, str] = {}
             complete = True
             for path, seen in state.folders.items():
                 with suppress(OSError), folders.folder(path) as folder:
                     watch = _add(alarm, folder, inotify.NAMES | inotify.ATTRIB)
                     complete = complete and watch is not None
                     if watch is not None:
-                        roles[watch] = seen.role
+                        roles[watch], watched[watch] = seen.role, path
             for path, node in state.nodes.items():
                 mask = inotify.NAMES | inotify.ATTRIB if node.kind == "folder" else inotify.CONTENT
                 if node.kind in ("file", "folder"):
@@ -160,7 +194,7 @@ class WatchLoop:
                         complete = complete and watch is not None
                         roles.pop(watch or -1, None)
             self._armed = _places(state)
-        return _Watched(roles, complete)
+        return _Watched(roles, watched, complete)
 
     async def _remount_outside(self) -> None:
         """Remounts, then restores what changed before: until then programs could write there."""

@@ -112,7 +112,7 @@ class Watcher:
                 if not self._continue_idle():
                     await self._unwatch()
                     await self._accept()
-            elif not self._checker.is_unchanged():
+            elif not self._is_unchanged():
                 await asyncio.to_thread(self._checker.check)
                 self._report()
             self._resumed = False
@@ -179,7 +179,7 @@ class Watcher:
                 return
             others = len(self._holds) > 1
             stays = self._loop.is_armed() if others else self._loop.is_waiting()
-            if not (stays and checker.is_unchanged()):
+            if not (stays and self._is_unchanged()):
                 await self._unwatch()
                 if not checker.is_unchanged():
                     await asyncio.to_thread(checker.check_last, last=not others)
@@ -212,10 +212,13 @@ class Watcher:
         if self._idle_end:
             self._idle_end.cancel()
             self._idle_end = None
-        if self._task is None or self._task.done() or not self._checker.is_unchanged():
+        if self._task is None or self._task.done() or not self._is_unchanged():
             return False
         self._loop.idle = False
         return True
+
+    def _is_unchanged(self) -> bool:
+        return self._checker.is_unchanged(self._loop.pop_other_names)
 
     async def _accept(self) -> None:
         """Accepts the state. The watch task completes an early scan: its program already runs."""

@@ -36,8 +36,11 @@ def run(process: WorkspaceProcess, folder: Path, secrets: Secrets | None = None)
     parts = []
     cut = False
     for stream in ("stdout", "stderr"):
-        written = ends(folder / stream, HEAD, TAIL, secrets)
-        dropped = getattr(process, f"{stream}_bytes") - getattr(process, f"{stream}_kept")
+        total = getattr(process, f"{stream}_bytes")
+        dropped = total - getattr(process, f"{stream}_kept")
+        written = OutputEnds("")
+        if total or process.live:
+            written = ends(folder / stream, HEAD, TAIL, secrets)
         data[stream] = _both_ends(written)
         cut = cut or written.left_out > 0
         if written.size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from tillerman.core.permission.shell.program_execution import CommandContext
 from tillerman.core.permission.shell.shell_state import ShellState
 
 LONGEST = 100_000
+_CACHED = 1_000  # characters
 FAULT = "the parser failed"
 _ODD = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
 _FINE = frozenset(" \t\n")
@@ -24,8 +26,18 @@ _FINE = frozenset(" \t\n")
 def read(line: str, start: str = "") -> ParsedScript:
     """What the line does, as far as it is known without running it. Never raises.
 
-    `start` is the absolute path of its working directory, if known.
+    `start` is the absolute path of its working directory, if known. Agents repeat commands, so
+    some short ones are cached.
     """
+    return _read_cached(line, start) if len(line) <= _CACHED else _read(line, start)
+
+
+@lru_cache(maxsize=64)
+def _read_cached(line: str, start: str) -> ParsedScript:
+    return _read(line, start)
+
+
+def _read(line: str, start: str) -> ParsedScript:
     odd = _odd(line)
     reasons = [f"a misleading character: {odd!a}"] if odd else []
     if len(line) > LONGEST:

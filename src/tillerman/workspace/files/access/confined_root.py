@@ -143,6 +143,16 @@ class ConfinedRoot:
         with self.explained(path):
             return self._beneath(parts, os.O_RDONLY | os.O_DIRECTORY)
 
+    def location(self, path: str) -> Path:
+        """Resolves a folder to an absolute path without links."""
+        if not self.parts(path):
+            return Path(f"/proc/self/fd/{self.fd}").readlink()
+        folder = self.open_folder(path)
+        try:
+            return Path(f"/proc/self/fd/{folder}").readlink()
+        finally:
+            os.close(folder)
+
     def _beneath(self, parts: Sequence[str], flags: int) -> int:
         if self.walks:
             return walk_down(self.fd, parts, flags)
