@@ -16,7 +16,7 @@ from tillerman.core.errors import ConfigError
 from tillerman.core.json_fields import Table
 from tillerman.paths import private_folder
 
-PATIENCE = 1.0  # seconds: a repair holds the lock for milliseconds only
+LOCK_TIMEOUT = 1.0  # seconds: a repair holds the lock for milliseconds only
 
 
 class BackupRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,7 +55,7 @@ class BackupJournal:
         sync_folder(self._folder)
 
     @contextlib.contextmanager
-    def held(self, file: Path, patience: float = PATIENCE) -> Iterator[None]:
+    def held(self, file: Path, patience: float = LOCK_TIMEOUT) -> Iterator[None]:
         """Locks the file against other tillerman processes; raises if it stays locked too long.
 
         The kernel releases the lock when the process ends in any way.

@@ -9,7 +9,7 @@ from tillerman.core.errors import TillermanError
 from tillerman.core.failure import Failure, FailureKind
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 
-PATIENCE = 30.0  # seconds before retrying a rate limit without a reset time
+RETRY_DELAY = 30.0  # seconds before retrying a rate limit without a reset time
 MOST_WAITS = 30  # per turn: a limit that always ends soon would be retried endlessly
 
 # Failures after which another agent may still do the task.
@@ -67,7 +67,7 @@ class FallbackPolicy:
     def next_step(self, failure: Failure, *, visible: bool) -> RetryAfter | SwitchAgent | None:
         """Returns the next step. `visible`: this turn already has output or actions."""
         if failure.kind == "rate_limited" and self._rules.rate_limit == "wait":
-            seconds = max(0.0, failure.retry_after or PATIENCE)
+            seconds = max(0.0, failure.retry_after or RETRY_DELAY)
             if self._waited + seconds <= self._rules.wait and self._waits < MOST_WAITS:
                 self._waited += seconds
                 self._waits += 1

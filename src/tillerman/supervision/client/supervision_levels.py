@@ -20,7 +20,11 @@ class Level(StrEnum):
 async def probe() -> dict[Level, str | None]:
     """Returns each level with the reason it is unavailable here; None when it works."""
     found = await asyncio.to_thread(
-        subprocess.run, command("warden.supervision_level"), stdout=subprocess.PIPE, env={}, check=True
+        subprocess.run,
+        command("warden.supervision_level"),
+        stdout=subprocess.PIPE,
+        env={},
+        check=True,
     )
     return {Level(level): reason or None for level, reason in marshal.loads(found.stdout)}
 
