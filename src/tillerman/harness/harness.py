@@ -126,7 +126,7 @@ class Harness:
         if made.run_settings.bench:
             _need_sdk()
         return await self.sessions.start(
-            *made, title=title, head=head, relay=relay, settings=_settings(who)
+            *made, title=title, head=head, fallback=relay, settings=_settings(who)
         )
 
     async def serve(
@@ -187,7 +187,7 @@ class Harness:
         relay = team.standing_by(others, _rules(config))
         refuse_missing(made)
         refuse_open_gate(made.agent.info, made.spec)
-        return await self.sessions.resume(row, *made, relay=relay)
+        return await self.sessions.resume(row, *made, fallback=relay)
 
     async def handoff(self, session: str, agent: str, **options: Unpack[ResumeOptions]) -> Session:
         """Hands the session over to another agent, with a summary of its history.
@@ -214,7 +214,7 @@ class Harness:
         settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
         settings["accept_advisory"] = made.spec.approval.accept_advisory
         refuse_open_gate(made.agent.info, made.spec)
-        return await self.sessions.resume(row, *made, relay=relay, settings=settings)
+        return await self.sessions.resume(row, *made, fallback=relay, settings=settings)
 
     def _at_home(self, session: str) -> SessionRow:
         """Finds the session; refuses it if its working directory no longer exists."""

@@ -84,7 +84,7 @@ class SessionStarter:
         plan: LaunchPlan,
         *,
         tools: ToolOffer | None,
-        relay: FallbackPolicy | None,
+        fallback: FallbackPolicy | None,
         settings: Mapping[str, Any] | None,
         early: Mapping[str, State],
     ) -> None:
@@ -92,7 +92,7 @@ class SessionStarter:
         self._row = row
         self._plan = plan
         self._tools = tools
-        self._relay = relay or FallbackPolicy()
+        self._fallback = fallback or FallbackPolicy()
         spec, run_settings = plan.spec, plan.run_settings
         self._known = known_secrets(run_settings)
         self._budget = DiskBudget(run_settings.turn_cap)
@@ -245,7 +245,7 @@ class SessionStarter:
                 remembered=self._remembered,
                 rules_changed=self._judged.update,
             ),
-            fallback=self._relay,
+            fallback=self._fallback,
             opened=self._tenure.begins,
             enforcement=self._enforcement,
         )

@@ -12,9 +12,9 @@ from tests.sessions.relay_desk import (
     Missing,
     Second,
     entries_of,
+    fallback,
     notices,
     of,
-    relay,
     said,
     script,
     start,
@@ -47,7 +47,7 @@ REST = [{"write": "two.txt", "text": "2\n"}, {"say": "Both are there. {prompt}"}
 
 async def test_another_agent_gets_the_same_prompt_when_nothing_was_done_yet(desk: Desk) -> None:
     first, second = script(desk, "a", [QUOTA]), script(desk, "b", [{"say": "I got {prompt}"}])
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session, "hello there")
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert notices(entries) == [
@@ -63,7 +63,7 @@ async def test_the_next_agent_finishes_in_the_middle_of_a_task_from_an_account(
     desk: Desk, project: Path
 ) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session, "write one and two")
     (handed,) = of(entries, UserMessage)
     assert handed.how == "handoff"
@@ -96,7 +96,7 @@ async def test_the_session_stays_with_the_agent_that_took_it_over(desk: Desk) ->
         script(desk, "a", [*HALF, QUOTA]),
         script(desk, "b", REST, [{"say": "{before}"}]),
     )
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     await entries_of(session, "write one and two")
     row = desk.sessions.catalog.get(session.id)
     assert row.agent == session.agent == "second"
@@ -112,7 +112,7 @@ async def test_what_both_agents_used_is_added_up(desk: Desk) -> None:
     one = {"usage": {"input_tokens": 10, "output_tokens": 1, "cost_usd": 0.5}}
     two = {"usage": {"input_tokens": 5, "output_tokens": 2, "cost_usd": 0.25}}
     first, second = script(desk, "a", [*HALF, one, QUOTA]), script(desk, "b", [two])
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     await entries_of(session)
     result = session.result()
     assert result.usage
@@ -121,14 +121,14 @@ async def test_what_both_agents_used_is_added_up(desk: Desk) -> None:
 
 async def test_a_crash_before_anything_is_visible_falls_over(desk: Desk) -> None:
     first, second = script(desk, "a", [{"crash": 3}]), script(desk, "b", [{"say": "Hello."}])
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session)
     assert (said(entries), session.result().fallback) == ("Hello.", True)
 
 
 async def test_a_crash_after_a_tool_has_run_does_not(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, {"crash": 3}]), script(desk, "b", [{"say": "Hi."}])
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session)
     (end,) = of(entries, TurnEnded)
     assert end.failure.kind == "agent_crashed"
@@ -139,7 +139,7 @@ async def test_a_crash_after_a_tool_has_run_does_not(desk: Desk) -> None:
 async def test_unless_that_is_asked_for(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, {"crash": 3}]), script(desk, "b", REST)
     session = await start(
-        desk, first, relay(desk, (Second(), second), rules=FallbackRules(handoff="always"))
+        desk, first, fallback(desk, (Second(), second), rules=FallbackRules(handoff="always"))
     )
     entries = await entries_of(session)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
@@ -148,7 +148,7 @@ async def test_unless_that_is_asked_for(desk: Desk) -> None:
 async def test_nobody_takes_over_in_the_middle_when_that_is_switched_off(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
     session = await start(
-        desk, first, relay(desk, (Second(), second), rules=FallbackRules(handoff="never"))
+        desk, first, fallback(desk, (Second(), second), rules=FallbackRules(handoff="never"))
     )
     (end,) = of(await entries_of(session), TurnEnded)
     assert end.failure.kind == "billing"
@@ -157,14 +157,14 @@ async def test_nobody_takes_over_in_the_middle_when_that_is_switched_off(desk: D
 @pytest.mark.parametrize("kind", ["refused", "context_overflow", "turn_limit", "denied"])
 async def test_what_another_agent_would_not_mend_stays_failed(desk: Desk, kind: str) -> None:
     first, second = script(desk, "a", [{"fail": kind, "message": "no"}]), script(desk, "b", REST)
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     (end,) = of(await entries_of(session), TurnEnded)
     assert end.failure.kind == kind
 
 
 async def test_each_agent_is_tried_once_and_then_the_turn_fails(desk: Desk) -> None:
     first, second = script(desk, "a", [QUOTA]), script(desk, "b", [BUSY])
-    session = await start(desk, first, relay(desk, (Missing(), first), (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Missing(), first), (Second(), second)))
     entries = await entries_of(session)
     (end,) = of(entries, TurnEnded)
     assert end.failure.kind == "rate_limited"
@@ -181,7 +181,10 @@ async def test_each_agent_is_tried_once_and_then_the_turn_fails(desk: Desk) -> N
 async def test_an_agent_that_is_not_installed_is_passed_over_at_the_start(desk: Desk) -> None:
     second = script(desk, "b", [{"say": "Hello."}])
     session = await desk.sessions.start(
-        Missing(), desk.spec(second), desk.run_settings(), relay=relay(desk, (Second(), second))
+        Missing(),
+        desk.spec(second),
+        desk.run_settings(),
+        fallback=fallback(desk, (Second(), second)),
     )
     entries = await entries_of(session)
     assert said(entries) == "Hello."
@@ -208,7 +211,7 @@ async def test_a_rate_limit_is_waited_for_and_the_same_agent_goes_on(desk: Desk)
 async def test_a_rate_limit_that_lasts_longer_than_the_patience_falls_over(desk: Desk) -> None:
     first, second = script(desk, "a", [BUSY]), script(desk, "b", [{"say": "Hello."}])
     rules = FallbackRules(rate_limit="wait", wait=0.12)
-    session = await start(desk, first, relay(desk, (Second(), second), rules=rules))
+    session = await start(desk, first, fallback(desk, (Second(), second), rules=rules))
     entries = await entries_of(session)
     assert [kind for kind, _ in notices(entries)] == ["retry", "retry", "fallback"]
     assert said(entries) == "Hello."
@@ -261,7 +264,7 @@ async def test_an_agent_that_cannot_resume_is_told_what_was_said_before(desk: De
 
 async def test_the_account_in_the_log_is_what_the_log_says(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session, "write one and two")
     place = next(i for i, e in enumerate(entries) if isinstance(e.event, UserMessage))
     files = (FileChange("one.txt", "added", added=1, removed=0),)
@@ -272,7 +275,7 @@ async def test_the_account_in_the_log_is_what_the_log_says(desk: Desk) -> None:
 async def test_the_third_agent_learns_what_the_first_one_did(desk: Desk, project: Path) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", [{"crash": 3}])
     third = script(desk, "c", REST)
-    team = relay(desk, (Second(), second), (Second("third"), third))
+    team = fallback(desk, (Second(), second), (Second("third"), third))
     session = await start(desk, first, team)
     entries = await entries_of(session, "write one and two")
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
@@ -307,7 +310,7 @@ async def test_words_for_a_turn_that_waits_are_queued(desk: Desk) -> None:
 async def test_a_session_can_be_closed_while_it_is_passed_on(desk: Desk) -> None:
     """The first agent does not end by itself."""
     first, second = script(desk, "a", [{"deaf": True}, QUOTA]), script(desk, "b", REST)
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     await session.prompt("hello")
     await until(lambda: bool(of(desk.sessions.log.since(session.id), Notice)))
     async with asyncio.timeout(20):
