@@ -21,7 +21,7 @@ class AgentSelection(NamedTuple):
     profile: Profile | None = None
     substitutes: tuple[str, ...] = ()  # other agents that offer the model
 
-    def wishes(self, said: dict[str, Any]) -> dict[str, Any]:
+    def launch_options(self, said: dict[str, Any]) -> dict[str, Any]:
         """Merges the given options over those of the profile."""
         if self.profile is None:
             return said

@@ -118,15 +118,15 @@ class Harness:
     ) -> Session:
         """Starts a session with an agent, a profile, or the first usable agent of `one,two`."""
         check_options({"agent": agent, "title": title, **options})
-        wishes: dict[str, Any] = {**options}
-        said = {"cwd": self.cwd, **wishes}
-        who = select_agents(self.config, agent, wishes.get("model"), Path(said["cwd"]))
-        made, relay = await self._team(self.config, who, said).first(_rules(self.config))
+        launch_options: dict[str, Any] = {**options}
+        said = {"cwd": self.cwd, **launch_options}
+        who = select_agents(self.config, agent, launch_options.get("model"), Path(said["cwd"]))
+        made, fallback = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
         if made.run_settings.bench:
             _need_sdk()
         return await self.sessions.start(
-            *made, title=title, head=head, fallback=relay, settings=_settings(who)
+            *made, title=title, head=head, fallback=fallback, settings=_settings(who)
         )
 
     async def serve(
@@ -184,10 +184,10 @@ class Harness:
         if not given.get("model"):  # the model was reported by the agent itself, so no warning
             made = made._replace(run_settings=replace(made.run_settings, notices=()))
         made = _with_notices(made, notices)
-        relay = team.standing_by(others, _rules(config))
+        fallback = team.standing_by(others, _rules(config))
         refuse_missing(made)
         refuse_open_gate(made.agent.info, made.spec)
-        return await self.sessions.resume(row, *made, fallback=relay)
+        return await self.sessions.resume(row, *made, fallback=fallback)
 
     async def handoff(self, session: str, agent: str, **options: Unpack[ResumeOptions]) -> Session:
         """Hands the session over to another agent, with a summary of its history.
@@ -208,13 +208,13 @@ class Harness:
         del kept["accept_advisory"]  # accepted for the previous agent only
         given = {name: value for name, value in options.items() if value is not None}
         said = {**kept, **given, "cwd": row.cwd}
-        made, relay = await self._team(config, who, said).first(_rules(config))
+        made, fallback = await self._team(config, who, said).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
         settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
         settings["accept_advisory"] = made.spec.approval.accept_advisory
         refuse_open_gate(made.agent.info, made.spec)
-        return await self.sessions.resume(row, *made, fallback=relay, settings=settings)
+        return await self.sessions.resume(row, *made, fallback=fallback, settings=settings)
 
     def _at_home(self, session: str) -> SessionRow:
         """Finds the session; refuses it if its working directory no longer exists."""
@@ -291,16 +291,16 @@ class Harness:
         alone: bool = False,
     ) -> LaunchPlan:
         """Makes a launch plan. Resolves `replay:SESSION`, `replay:FILE` and `acp:COMMAND`."""
-        wishes = {**who.wishes(said), "alone": alone or len(who.names) == 1}
+        launch_options = {**who.launch_options(said), "alone": alone or len(who.names) == 1}
         if agent.startswith(agents.AD_HOC):
-            return launch_plan(config, agent, **wishes)
+            return launch_plan(config, agent, **launch_options)
         name, _, argument = agent.partition(":")
         if argument and name != "replay":
             raise UsageError(f"agent {name!r} does not accept `:{argument}`")
         if argument:
-            options = {**wishes.get("options", {}), "file": str(self._recording(argument))}
-            wishes = {**wishes, "options": options}
-        return launch_plan(config, name, **wishes)
+            options = {**launch_options.get("options", {}), "file": str(self._recording(argument))}
+            launch_options = {**launch_options, "options": options}
+        return launch_plan(config, name, **launch_options)
 
     def _recording(self, argument: str) -> Path:
         if (file := Path(argument)).is_file():

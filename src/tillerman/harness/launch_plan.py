@@ -58,9 +58,9 @@ def launch_plan(
     tools: Sequence[str] = (),
     workspace_tools: bool | None = None,
     alone: bool = True,
-    **wishes: Any,
+    **launch_options: Any,
 ) -> LaunchPlan:
-    """Builds a launch plan. `wishes` are fields of `SessionSpec`; raises `Unsupported`.
+    """Builds a launch plan. `launch_options` are fields of `SessionSpec`; raises `Unsupported`.
 
     `request_timeout`: seconds until an unanswered request is denied. `unattended`: no user is at a
     terminal to answer. `accept_unpriced`: continue although a cost limit cannot be enforced.
@@ -83,12 +83,12 @@ def launch_plan(
             "tools": tools,
             "workspace_tools": workspace_tools,
             "alone": alone,
-            **wishes,
+            **launch_options,
         }
     )
     driver = agents.load(agent, config.agents, experimental=config.experimental_agents)
     options = config.agents.get(agent, {})
-    given = {name: value for name, value in wishes.items() if value not in (None, (), {})}
+    given = {name: value for name, value in launch_options.items() if value not in (None, (), {})}
     warnings = _choose_model(driver, config, options, given, alone)
     limits = replace(
         _limits(config, given, timeout, max_tokens),

@@ -57,7 +57,7 @@ def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> Pre
         return None
     from tillerman.harness.launch_plan import launch_plan
 
-    made = launch_plan(config, who.names[0], cwd=folder, **who.wishes(wishes))
+    made = launch_plan(config, who.names[0], cwd=folder, **who.launch_options(wishes))
     try:
         head.spawn(*made)
     except AgentNotInstalled:
