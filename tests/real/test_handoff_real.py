@@ -37,7 +37,7 @@ async def second_double() -> AsyncIterator[ModelDouble]:
         yield running
 
 
-def relay(desk: Desk) -> FallbackPolicy:
+def fallback(desk: Desk) -> FallbackPolicy:
     """`desk` is that of the agent which stands by."""
 
     async def call(name: str) -> LaunchPlan:
@@ -50,7 +50,7 @@ def relay(desk: Desk) -> FallbackPolicy:
 async def start(first: Desk, second: Desk) -> Session:
     spec, run_settings = first._split({})
     agent = load(first.player.agent)
-    return await first.sessions.start(agent, spec, run_settings, relay=relay(second))
+    return await first.sessions.start(agent, spec, run_settings, fallback=fallback(second))
 
 
 async def run(session: Session, text: str) -> list[Entry]:

@@ -33,11 +33,11 @@ SILENT = {  # of a rate limit
 LONG = 45.0  # seconds that the rate limit lasts
 
 
-async def _start(actor: Actor, desk: Desk, relay: FallbackPolicy | None = None) -> Session:
+async def _start(actor: Actor, desk: Desk, fallback: FallbackPolicy | None = None) -> Session:
     spec, run_settings = desk._split(
         {"options": actor.stage.options, "environment": OWN_RETRIES.get(actor.agent, {})}
     )
-    return await desk.sessions.start(load(actor.agent), spec, run_settings, relay=relay)
+    return await desk.sessions.start(load(actor.agent), spec, run_settings, fallback=fallback)
 
 
 def _mock_stands_by(desk: Desk) -> FallbackPolicy:

@@ -43,7 +43,7 @@ def script(desk: Desk, name: str, *turns: list[dict[str, Any]]) -> str:
     return str(path)
 
 
-def relay(
+def fallback(
     desk: Desk, *others: tuple[StdioAgent, str], rules: FallbackRules | None = None
 ) -> FallbackPolicy:
     orders = {
@@ -57,9 +57,9 @@ def relay(
     return FallbackPolicy(rules or FallbackRules(), list(orders), call)
 
 
-async def start(desk: Desk, path: str, relay: FallbackPolicy, **run_settings: Any) -> Session:
+async def start(desk: Desk, path: str, fallback: FallbackPolicy, **run_settings: Any) -> Session:
     return await desk.sessions.start(
-        desk.agent, desk.spec(path), desk.run_settings(**run_settings), relay=relay
+        desk.agent, desk.spec(path), desk.run_settings(**run_settings), fallback=fallback
     )
 
 

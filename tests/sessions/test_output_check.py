@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sessions.relay_desk import Second, entries_of, notices, of, relay, said, script
+from tests.sessions.relay_desk import Second, entries_of, fallback, notices, of, said, script
 from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.core.errors import UsageError
@@ -34,7 +34,7 @@ async def play(
     spec = desk.spec(script(desk, "a", *turns))
     run_settings = desk.run_settings(answer=format)
     session = await desk.sessions.start(
-        agent or desk.agent, spec, run_settings, relay=FallbackPolicy()
+        agent or desk.agent, spec, run_settings, fallback=FallbackPolicy()
     )
     return await entries_of(session), session.result()
 
@@ -120,9 +120,9 @@ async def test_only_an_agent_without_native_schemas_is_prompted_in_text(desk: De
 async def test_the_next_agent_is_prompted_in_text_as_well(desk: Desk) -> None:
     quota = {"fail": "billing", "message": "the quota is used up"}
     spec = desk.spec(script(desk, "a", [quota]))
-    others = relay(desk, (Second(), script(desk, "b", [{"say": "{prompt}"}])))
+    others = fallback(desk, (Second(), script(desk, "b", [{"say": "{prompt}"}])))
     session = await desk.sessions.start(
-        TAKES_SCHEMAS, spec, desk.run_settings(answer=AnswerFormat(BIRD)), relay=others
+        TAKES_SCHEMAS, spec, desk.run_settings(answer=AnswerFormat(BIRD)), fallback=others
     )
     entries = await entries_of(session)
     assert request_for(BIRD) in said(entries)

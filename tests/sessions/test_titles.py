@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.sessions.relay_desk import entries_of, relay, script
+from tests.sessions.relay_desk import entries_of, fallback, script
 from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.agents.mock.wire import MockWire
@@ -53,9 +53,9 @@ async def test_an_agent_that_takes_over_does_not_name_it_after_the_handoff_summa
     desk: Desk,
 ) -> None:
     work = [{"write": "one.txt", "text": "1\n"}, {"say": "Half."}, QUOTA]
-    others = relay(desk, (TITLING, script(desk, "b", [CALLS_IT])))
+    others = fallback(desk, (TITLING, script(desk, "b", [CALLS_IT])))
     spec = desk.spec(script(desk, "a", work))
-    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(), relay=others)
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(), fallback=others)
     await entries_of(session, "Mend the nest")
     row = desk.sessions.catalog.get(session.id)
     assert (row.agent, row.title) == ("titling", None)

@@ -46,7 +46,7 @@ from tillerman.supervision.environment import child_environment
 from tillerman.supervision.linux.which import find_program
 from tillerman.supervision.secrets.mcp_server_secrets import secrets_of_servers
 
-MAX_WAIT = 30.0  # seconds for the status report of one agent
+REPORT_TIMEOUT = 30.0  # seconds for the status report of one agent
 DESKTOP = (  # variables that a sign-in needs to open a browser
     "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "BROWSER", "DBUS_SESSION_BUS_ADDRESS",
     "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME",
@@ -177,7 +177,7 @@ class AgentAdmin:
             raise _unable(agent, "signing out by command", how)
         return self._words(agent, agent.logout())
 
-    async def report(self, name: str, *, max_wait: float = MAX_WAIT) -> AgentStatus:
+    async def report(self, name: str, *, max_wait: float = REPORT_TIMEOUT) -> AgentStatus:
         """Reports the agent's status; errors become its `problem`."""
         try:
             agent = self.agent(name)

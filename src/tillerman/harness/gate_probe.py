@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tillerman.testing.cli_setups import CliSetup
     from tillerman.testing.gate_probe.probes import Hold, ProbeResult
 
-MAX_WAIT = 240.0  # seconds for all probes of an agent
+PROBE_TIMEOUT = 240.0  # seconds for all probes of an agent
 _LIMITS = TurnLimits(turn=60, request=20)
 
 
@@ -47,10 +47,10 @@ async def probe_gate(agent: Agent, program: str, version: str) -> GateReport:
     if stage is None:
         return GateReport(name, version, problem="it cannot be run with a scripted model")
     try:
-        async with asyncio.timeout(MAX_WAIT):
+        async with asyncio.timeout(PROBE_TIMEOUT):
             results = await _run_probes(agent, stage, program, version)
     except TimeoutError:
-        return GateReport(name, version, problem=f"its probes exceeded {MAX_WAIT:g} s")
+        return GateReport(name, version, problem=f"its probes exceeded {PROBE_TIMEOUT:g} s")
     except TillermanError as error:
         return GateReport(name, version, problem=error.message)
     from tillerman.testing.gate_probe.probes import holds

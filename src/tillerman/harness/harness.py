@@ -136,14 +136,14 @@ class Harness:
         said = {"cwd": self.cwd, **requested}
         _need_folder(Path(said["cwd"]))
         who = select_agents(self.config, agent, requested.get("model"), Path(said["cwd"]))
-        made, relay = await self._team(self.config, who, said).first(_rules(self.config))
+        made, fallback = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
         if check_account and head is None and isinstance(made.agent, AccountInfo):
             await self._availability.check_account(made.agent.info.name)
         if made.run_settings.bench or made.run_settings.functions:
             _need_sdk()
         return await self.sessions.start(
-            *made, title=title, head=head, relay=relay, settings=_settings(who)
+            *made, title=title, head=head, fallback=fallback, settings=_settings(who)
         )
 
     async def serve(
@@ -202,10 +202,10 @@ class Harness:
         if not given.get("model"):  # the model was reported by the agent itself, so no warning
             made = made._replace(run_settings=replace(made.run_settings, notices=()))
         made = _with_notices(made, notices)
-        relay = team.remaining(others, _rules(config))
+        fallback = team.remaining(others, _rules(config))
         refuse_missing(made)
         refuse_open_gate(made.agent.info, made.spec)
-        return await self.sessions.resume(row, *made, relay=relay)
+        return await self.sessions.resume(row, *made, fallback=fallback)
 
     async def handoff(
         self, session: AnySession, agent: str, **options: Unpack[ResumeOptions]
@@ -230,7 +230,7 @@ class Harness:
         del kept["accept_advisory"]  # accepted for the previous agent only
         given = {name: value for name, value in requested.items() if value is not None}
         said = {**kept, **given, "cwd": row.cwd}
-        made, relay = await self._team(config, who, said).first(_rules(config))
+        made, fallback = await self._team(config, who, said).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
         settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
@@ -244,7 +244,7 @@ class Harness:
                 )
             await session.close()
             row = self.find(row.id)
-        return await self.sessions.resume(row, *made, relay=relay, settings=settings)
+        return await self.sessions.resume(row, *made, fallback=fallback, settings=settings)
 
     def _need_open(self) -> None:
         if self.closed:

@@ -77,8 +77,8 @@ class RunSettings(Struct, frozen=True):
     relays: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # to tillerman's servers
     callbacks: Callbacks = Callbacks()
     notices: tuple[Notice, ...] = ()  # emitted when the next turn starts
-    output_cap: int = 50_000  # bytes, like all below
-    spill_cap: int = 256 * 1024 * 1024
+    output_cap: int = 50_000  # characters of the texts of one event
+    spill_cap: int = 256 * 1024 * 1024  # bytes, like all below
     turn_cap: int = 256 * 1024 * 1024
     line_cap: int = 12 * 1024 * 1024  # decoding takes four times as much memory
 

@@ -83,7 +83,7 @@ class Sessions:
         *,
         title: str | None = None,
         head: Prestart | None = None,
-        relay: FallbackPolicy | None = None,
+        fallback: FallbackPolicy | None = None,
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
         """Starts a session. `settings` are stored for a resume."""
@@ -114,7 +114,7 @@ class Sessions:
         created = self.catalog.create(row)
         early = head.scans if head else {}
         plan = LaunchPlan(agent, spec, run_settings)
-        session = await self._run(row, plan, lease, warden, relay, early=early)
+        session = await self._run(row, plan, lease, warden, fallback, early=early)
         await asyncio.wrap_future(created)
         return session
 
@@ -125,7 +125,7 @@ class Sessions:
         spec: SessionSpec,
         run_settings: RunSettings,
         *,
-        relay: FallbackPolicy | None = None,
+        fallback: FallbackPolicy | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Session:
         """Resumes the session; first ends what its last owner left open.
@@ -147,7 +147,7 @@ class Sessions:
         if row.native_id and not self.catalog.native_ids(row.id):
             spec = replace(spec, fork=True)  # the id still belongs to the original session
         made = LaunchPlan(agent, spec, run_settings)
-        return await self._run(row, made, lease, warden, relay, settings)
+        return await self._run(row, made, lease, warden, fallback, settings)
 
     async def _run(
         self,
@@ -155,7 +155,7 @@ class Sessions:
         plan: LaunchPlan,
         lease: SessionLease,
         launched: Launched,
-        relay: FallbackPolicy | None,
+        fallback: FallbackPolicy | None,
         settings: Mapping[str, Any] | None = None,
         *,
         early: Mapping[str, State] = MappingProxyType({}),
@@ -188,7 +188,7 @@ class Sessions:
             plan,
             tools=tools,
             functions=functions,
-            relay=relay,
+            fallback=fallback,
             settings=settings,
             early=early,
         )

@@ -86,7 +86,7 @@ class SessionStarter:
         *,
         tools: ToolOffer | None,
         functions: PythonToolServers | None,
-        relay: FallbackPolicy | None,
+        fallback: FallbackPolicy | None,
         settings: Mapping[str, Any] | None,
         early: Mapping[str, State],
     ) -> None:
@@ -95,7 +95,7 @@ class SessionStarter:
         self._plan = plan
         self._tools = tools
         self._functions = functions
-        self._relay = relay or FallbackPolicy()
+        self._relay = fallback or FallbackPolicy()
         spec, run_settings = plan.spec, plan.run_settings
         self._known = known_secrets(run_settings)
         self._budget = DiskBudget(run_settings.turn_cap)

@@ -6,7 +6,8 @@ import apsw
 
 from tillerman.core.errors import StoreError, StoreNewer
 
-APPLICATION_ID = 0x6272646C  # "brdl"; identifies the file as a tillerman store
+# "brdl", of the former name: stores that exist carry it, and another value would reject them
+APPLICATION_ID = 0x6272646C
 
 
 def m001_log(connection: apsw.Connection) -> None:

@@ -12,9 +12,9 @@ from tests.sessions.relay_desk import (
     Missing,
     Second,
     entries_of,
+    fallback,
     notices,
     of,
-    relay,
     said,
     script,
     start,
@@ -47,7 +47,7 @@ REST = [{"write": "two.txt", "text": "2\n"}, {"say": "Both are there. {prompt}"}
 
 async def test_another_agent_gets_the_same_prompt_when_nothing_was_done_yet(desk: Desk) -> None:
     first, second = script(desk, "a", [QUOTA]), script(desk, "b", [{"say": "I got {prompt}"}])
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session, "hello there")
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert notices(entries) == [
@@ -63,7 +63,7 @@ async def test_the_next_agent_finishes_in_mid_task_from_a_handoff_summary(
     desk: Desk, project: Path
 ) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session, "write one and two")
     (handed,) = of(entries, UserMessage)
     assert handed.how == "handoff"
@@ -96,7 +96,7 @@ async def test_the_session_stays_with_the_agent_that_took_it_over(desk: Desk) ->
         script(desk, "a", [*HALF, QUOTA]),
         script(desk, "b", REST, [{"say": "{before}"}]),
     )
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     await entries_of(session, "write one and two")
     row = desk.sessions.catalog.get(session.id)
     assert row.agent == session.agent == "second"
@@ -112,7 +112,7 @@ async def test_what_both_agents_used_is_added_up(desk: Desk) -> None:
     one = {"usage": {"input_tokens": 10, "output_tokens": 1, "cost_usd": 0.5}}
     two = {"usage": {"input_tokens": 5, "output_tokens": 2, "cost_usd": 0.25}}
     first, second = script(desk, "a", [*HALF, one, QUOTA]), script(desk, "b", [two])
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     await entries_of(session)
     result = session.result()
     assert result.usage
@@ -121,14 +121,14 @@ async def test_what_both_agents_used_is_added_up(desk: Desk) -> None:
 
 async def test_a_crash_before_any_output_falls_back_to_the_next_agent(desk: Desk) -> None:
     first, second = script(desk, "a", [{"crash": 3}]), script(desk, "b", [{"say": "Hello."}])
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session)
     assert (said(entries), session.result().fallback) == ("Hello.", True)
 
 
 async def test_a_crash_after_a_tool_has_run_does_not(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, {"crash": 3}]), script(desk, "b", [{"say": "Hi."}])
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session)
     (end,) = of(entries, TurnEnded)
     assert end.failure.kind == "agent_crashed"
@@ -139,7 +139,7 @@ async def test_a_crash_after_a_tool_has_run_does_not(desk: Desk) -> None:
 async def test_fallback_after_a_tool_call_can_be_enabled(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, {"crash": 3}]), script(desk, "b", REST)
     session = await start(
-        desk, first, relay(desk, (Second(), second), rules=FallbackRules(handoff="always"))
+        desk, first, fallback(desk, (Second(), second), rules=FallbackRules(handoff="always"))
     )
     entries = await entries_of(session)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
@@ -148,7 +148,7 @@ async def test_fallback_after_a_tool_call_can_be_enabled(desk: Desk) -> None:
 async def test_fallback_in_mid_task_can_be_disabled(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
     session = await start(
-        desk, first, relay(desk, (Second(), second), rules=FallbackRules(handoff="never"))
+        desk, first, fallback(desk, (Second(), second), rules=FallbackRules(handoff="never"))
     )
     (end,) = of(await entries_of(session), TurnEnded)
     assert end.failure.kind == "billing"
@@ -157,14 +157,14 @@ async def test_fallback_in_mid_task_can_be_disabled(desk: Desk) -> None:
 @pytest.mark.parametrize("kind", ["refused", "context_overflow", "turn_limit", "denied"])
 async def test_a_failure_another_agent_would_not_fix_is_final(desk: Desk, kind: str) -> None:
     first, second = script(desk, "a", [{"fail": kind, "message": "no"}]), script(desk, "b", REST)
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     (end,) = of(await entries_of(session), TurnEnded)
     assert end.failure.kind == kind
 
 
 async def test_each_agent_is_tried_once_and_then_the_turn_fails(desk: Desk) -> None:
     first, second = script(desk, "a", [QUOTA]), script(desk, "b", [BUSY])
-    session = await start(desk, first, relay(desk, (Missing(), first), (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Missing(), first), (Second(), second)))
     entries = await entries_of(session)
     (end,) = of(entries, TurnEnded)
     assert end.failure.kind == "rate_limited"
@@ -181,7 +181,10 @@ async def test_each_agent_is_tried_once_and_then_the_turn_fails(desk: Desk) -> N
 async def test_an_agent_that_is_not_installed_is_skipped_at_the_start(desk: Desk) -> None:
     second = script(desk, "b", [{"say": "Hello."}])
     session = await desk.sessions.start(
-        Missing(), desk.spec(second), desk.run_settings(), relay=relay(desk, (Second(), second))
+        Missing(),
+        desk.spec(second),
+        desk.run_settings(),
+        fallback=fallback(desk, (Second(), second)),
     )
     entries = await entries_of(session)
     assert said(entries) == "Hello."
@@ -208,7 +211,7 @@ async def test_a_rate_limit_is_waited_for_and_the_same_agent_continues(desk: Des
 async def test_a_rate_limit_longer_than_the_maximum_wait_falls_back(desk: Desk) -> None:
     first, second = script(desk, "a", [BUSY]), script(desk, "b", [{"say": "Hello."}])
     rules = FallbackRules(rate_limit="wait", wait=0.12)
-    session = await start(desk, first, relay(desk, (Second(), second), rules=rules))
+    session = await start(desk, first, fallback(desk, (Second(), second), rules=rules))
     entries = await entries_of(session)
     assert [kind for kind, _ in notices(entries)] == ["retry", "retry", "fallback"]
     assert said(entries) == "Hello."
@@ -261,7 +264,7 @@ async def test_an_agent_that_cannot_resume_is_sent_the_earlier_conversation(desk
 
 async def test_the_handoff_summary_in_the_log_is_the_one_sent(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session, "write one and two")
     place = next(i for i, e in enumerate(entries) if isinstance(e.event, UserMessage))
     files = (FileChange("one.txt", "added", added=1, removed=0),)
@@ -272,7 +275,7 @@ async def test_the_handoff_summary_in_the_log_is_the_one_sent(desk: Desk) -> Non
 async def test_the_third_agent_is_sent_the_work_of_the_first_one(desk: Desk, project: Path) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", [{"crash": 3}])
     third = script(desk, "c", REST)
-    team = relay(desk, (Second(), second), (Second("third"), third))
+    team = fallback(desk, (Second(), second), (Second("third"), third))
     session = await start(desk, first, team)
     entries = await entries_of(session, "write one and two")
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
@@ -307,7 +310,7 @@ async def test_prompts_for_a_waiting_turn_are_queued(desk: Desk) -> None:
 async def test_a_session_can_be_closed_during_a_handover(desk: Desk) -> None:
     """The first agent does not end by itself."""
     first, second = script(desk, "a", [{"deaf": True}, QUOTA]), script(desk, "b", REST)
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     await session.prompt("hello")
     await until(lambda: bool(of(desk.sessions.log.since(session.id), Notice)))
     async with asyncio.timeout(20):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.agents.plain import LONG_LIVED, python
-from tests.sessions.relay_desk import Second, entries_of, notices, of, relay, said, script, start
+from tests.sessions.relay_desk import Second, entries_of, fallback, notices, of, said, script, start
 from tests.sessions.session_desk import Desk
 from tillerman.core.events import TurnEnded, TurnStarted
 from tillerman.core.failure import Failure
@@ -19,17 +19,17 @@ FAILED = {"type": "end", "reason": "failed", "failure": {"kind": "billing", "mes
 WORDS = {"type": "text", "id": "late", "text": "(one more thing) "}
 
 
-def slowly(relay: FallbackPolicy, seconds: float = 0.5) -> FallbackPolicy:
+def slowly(fallback: FallbackPolicy, seconds: float = 0.5) -> FallbackPolicy:
     """The next agent takes a while to be found."""
-    call = relay._call
+    call = fallback._call
     assert call
 
     async def later(name: str) -> LaunchPlan:
         await asyncio.sleep(seconds)
         return await call(name)
 
-    relay._call = later
-    return relay
+    fallback._call = later
+    return fallback
 
 
 @pytest.mark.parametrize("after", [[WORDS], [FAILED], [WORDS, FAILED], [{"type": "woke"}]])
@@ -38,7 +38,7 @@ async def test_output_of_an_agent_after_its_end_does_not_end_the_turn_of_the_nex
 ) -> None:
     first = script(desk, "a", [{"send": FAILED}, *({"send": one} for one in after), {"hang": True}])
     second, third = script(desk, "b", [{"say": "Done."}]), script(desk, "c", [{"say": "Third."}])
-    others = relay(desk, (Second(), second), (Second("third"), third))
+    others = fallback(desk, (Second(), second), (Second("third"), third))
     session = await start(desk, first, slowly(others))
     entries = await entries_of(session)
     assert of(entries, TurnStarted) == [TurnStarted(origin="prompt", prompt="do it")]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sessions.relay_desk import Second, entries_of, notices, of, relay, script, start
+from tests.sessions.relay_desk import Second, entries_of, fallback, notices, of, script, start
 from tests.sessions.session_desk import Desk
 from tillerman.core.events import AgentStarted, Notice, TurnEnded
 from tillerman.core.failure import NO_RETRY_HELPS, Failure, FailureKind
@@ -56,7 +56,7 @@ async def test_a_rate_limit_takes_the_fallback_when_it_is_first_reported(
 ) -> None:
     first = script(desk, "a", [retry("rate_limited", retry_after=600), HANGS])
     second = script(desk, "b", [{"say": "Done."}])
-    session = await start(desk, first, relay(desk, (Second(), second)))
+    session = await start(desk, first, fallback(desk, (Second(), second)))
     async with asyncio.timeout(20):
         entries = await entries_of(session)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
@@ -77,7 +77,7 @@ async def test_a_rate_limit_is_waited_for_where_the_rules_say_so_or_no_agent_rem
 ) -> None:
     steps = [retry("rate_limited", retry_after=2), {"say": "It is over."}]
     others = [(Second(), script(desk, "b", []))] if rules.rate_limit == "wait" else []
-    session = await start(desk, script(desk, "a", steps), relay(desk, *others, rules=rules))
+    session = await start(desk, script(desk, "a", steps), fallback(desk, *others, rules=rules))
     entries = await entries_of(session)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert [event.agent for event in of(entries, AgentStarted)] == ["mock"]
@@ -97,7 +97,7 @@ async def test_a_rate_limit_that_lasts_longer_than_the_user_waits_ends_the_turn(
 async def test_a_failure_of_the_api_is_left_to_the_agents_own_retries(desk: Desk) -> None:
     steps = [retry("api_error"), retry("api_error"), {"say": "At last."}]
     session = await start(
-        desk, script(desk, "a", steps), relay(desk, (Second(), script(desk, "b", [])))
+        desk, script(desk, "a", steps), fallback(desk, (Second(), script(desk, "b", [])))
     )
     entries = await entries_of(session)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]

@@ -29,6 +29,7 @@ def caps(spill: Path) -> SizeCaps:
     "event",
     [
         ToolFinished(call_id="c", outcome="completed", content=(Text("x" * CAP),)),
+        ToolFinished(call_id="c", outcome="completed", content=(Text("\u20ac" * CAP),)),
         ToolFinished(call_id="c", outcome="completed", content=(Diff("a.py", patch="+x"),)),
         ToolStarted(call_id="c", tool="Bash", name="Bash", title="ls", input={"command": "ls"}),
     ],

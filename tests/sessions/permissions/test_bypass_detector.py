@@ -177,8 +177,10 @@ async def test_no_other_agent_continues_the_turn(desk: Desk) -> None:
     async def call(name: str) -> LaunchPlan:
         return LaunchPlan(Claims("second"), desk.spec(path), desk.run_settings())
 
-    relay = FallbackPolicy(FallbackRules(handoff="always"), ["second"], call)
-    session = await desk.sessions.start(Claims(), desk.spec(path), desk.run_settings(), relay=relay)
+    fallback = FallbackPolicy(FallbackRules(handoff="always"), ["second"], call)
+    session = await desk.sessions.start(
+        Claims(), desk.spec(path), desk.run_settings(), fallback=fallback
+    )
 
     log = await entries(session, "go")
 

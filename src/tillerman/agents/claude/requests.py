@@ -34,7 +34,7 @@ CALLBACK = "tillerman_pre_tool_use"
 CALLED_BACK = f"^(?!(?:{'|'.join(ASKED)})$)"
 # The longest time the CLI can wait: its timer takes at most 2^31 ms, and an overflow fires at once.
 # When it fires, the call does not run.
-MAX_WAIT = 20 * 24 * 3600
+HOOK_TIMEOUT = 20 * 24 * 3600
 
 _ASKED_ANYWAY = frozenset({"AskUserQuestion", "ExitPlanMode"})
 # Tools without effects outside the agent; the CLI's own rules decide.

@@ -13,7 +13,13 @@ from tillerman.agents.claude.background import ClaudeBackground
 from tillerman.agents.claude.fast_path import piece
 from tillerman.agents.claude.launch import launch, user_message
 from tillerman.agents.claude.messages import ClaudeMessages
-from tillerman.agents.claude.requests import CALLBACK, CALLED_BACK, MAX_WAIT, ClaudeRequests, error
+from tillerman.agents.claude.requests import (
+    CALLBACK,
+    CALLED_BACK,
+    HOOK_TIMEOUT,
+    ClaudeRequests,
+    error,
+)
 from tillerman.agents.claude.settings import ClaudeSettings
 from tillerman.agents.claude.todo_list import ClaudeTodoList
 from tillerman.agents.claude.tools import ClaudeToolCall, ClaudeToolResult, call_of, results
@@ -67,7 +73,7 @@ class ClaudeWire:
         return launch(spec)
 
     def greet(self) -> Iterable[dict[str, Any]]:
-        hook = {"matcher": CALLED_BACK, "hookCallbackIds": [CALLBACK], "timeout": MAX_WAIT}
+        hook = {"matcher": CALLED_BACK, "hookCallbackIds": [CALLBACK], "timeout": HOOK_TIMEOUT}
         body = {"subtype": "initialize", "hooks": {"PreToolUse": [hook]}}
         return [self._settings.request(body)]
 

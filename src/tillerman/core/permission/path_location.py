@@ -148,11 +148,11 @@ def spot(
         if whole is None:
             return PathLocation(told, frozenset({"outside"}))
         named.append(whole)
-    matches = _matches(named, context) if not SIGNS.isdisjoint(path) else None
+    matches = _files_matching(named, context) if not SIGNS.isdisjoint(path) else None
     return _placed(told, [*named, *(matches or ())], context, removed, matches is not None)
 
 
-def _matches(patterns: Sequence[str], context: DecisionContext) -> list[str] | None:
+def _files_matching(patterns: Sequence[str], context: DecisionContext) -> list[str] | None:
     """The files on disk that the globs match; None: unknown."""
     if context.files is None:
         return None
