@@ -245,7 +245,19 @@ def error_page() -> str:
         text += f"\n## {error.__name__}\n\nKind `{kind_of(error)}`, exit code {error.exit_code}.\n"
         if found := hints.get(error.__name__):
             text += "\n" + _table(["message", "next step"], sorted(found))
-    return text
+    return text + _failures()
+
+
+def _failures() -> str:
+    """The kinds of a failed turn, with what the code says of each."""
+    notes = dict(re.findall(r'^    "(\w+)",(?:  # (.*))?$', inspect.getsource(failure), re.M))
+    rows = [
+        [f"`{kind}`", str(failure.exit_code(Failure(kind=kind, message=""))), notes.get(kind, "")]
+        for kind in get_args(FailureKind)
+    ]
+    text = "\n## Failed turns\n\nThe `kind` of the `failure` of a turn, and of `TurnFailed`. A "
+    text += "failure has a `hint` if there is a next step; [troubleshooting](../troubleshooting.md) "
+    return text + "goes through them.\n\n" + _table(["kind", "exit code", ""], rows)
 
 
 def _hints() -> dict[str, list[list[str]]]:
