@@ -256,7 +256,9 @@ def _failures() -> str:
         for kind in get_args(FailureKind)
     ]
     text = "\n## Failed turns\n\nThe `kind` of the `failure` of a turn, and of `TurnFailed`. A "
-    text += "failure has a `hint` if there is a next step; [troubleshooting](../troubleshooting.md) "
+    text += (
+        "failure has a `hint` if there is a next step; [troubleshooting](../troubleshooting.md) "
+    )
     return text + "goes through them.\n\n" + _table(["kind", "exit code", ""], rows)
 
 
@@ -306,5 +308,3 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
-
-

@@ -1,4 +1,4 @@
-"""Every code block of the documents runs as it stands, or is parsed, for a reason that it states."""
+"""Every code block of the documents runs as it stands, or is parsed for a stated reason."""
 
 from __future__ import annotations
 

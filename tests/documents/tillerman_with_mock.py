@@ -1,4 +1,4 @@
-"""The `tillerman` of command blocks: the real program, with the mock agent for those from elsewhere.
+"""The `tillerman` of command blocks: the real program, with the mock agent in place of others.
 
 Commands that run until they are interrupted are interrupted after a moment.
 """

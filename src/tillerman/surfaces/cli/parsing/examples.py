@@ -75,7 +75,7 @@ EXAMPLES = {
     ),
     "tillerman policy explain": (
         "tillerman policy explain -- Bash 'cd src && npm test'",
-        "tillerman policy explain --approve auto -v -- Write '{\"file_path\": \".env\"}'",
+        'tillerman policy explain --approve auto -v -- Write \'{"file_path": ".env"}\'',
     ),
     "tillerman policy check": (
         "tillerman policy check",

@@ -1,4 +1,4 @@
-"""Reports the error of a command: lines on standard error, and with --json an object for programs."""
+"""Reports the error of a command: lines on standard error, and with --json an object."""
 
 from __future__ import annotations
 
