@@ -8,7 +8,7 @@ async with tillerman.open() as harness:
 
 from __future__ import annotations
 
-from tillerman._version import __version__
+from tillerman._version import __version__  # noqa: F401
 
 TYPE_CHECKING = False  # importing `typing` takes as long as the rest of the startup
 
@@ -125,7 +125,6 @@ __all__ = [
     "TurnFailed",
     "Unsupported",
     "UsageError",
-    "__version__",
     "ask",
     "fold",
     "open",
@@ -146,4 +145,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])

@@ -216,7 +216,6 @@ OPTIONS: Mapping[str, _Values] = {
     "after_call": _CALLBACK,
     "before_prompt": _CALLBACK,
     "after_turn": _CALLBACK,
-    "callbacks": _Values("Callbacks", lambda value: isinstance(value, Struct)),
     "max_turns": _COUNT,
     "max_tokens": _COUNT,
     "max_cost": _Values("an amount in US dollars greater than 0", _is_number),

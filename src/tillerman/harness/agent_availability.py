@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tillerman.core.errors import NotUsable
+from tillerman.core.errors import NotUsable, TillermanError
 from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
 
 FRESH = 60.0  # seconds for which a usable agent is cached
@@ -44,6 +44,21 @@ class AgentAvailability:
             return
         self.look([name])
         await asyncio.shield(self._asked[name])
+
+    async def check_account(self, name: str) -> None:
+        """Raises `NotUsable` if the agent reports that nobody is signed in.
+
+        Other problems are reported by the first turn, with what the agent says of them.
+        """
+        if name in self._usable():
+            return
+        try:
+            account = await self._management.account(name)
+        except TillermanError:
+            return
+        if account and not account.signed_in:
+            raise NotUsable(name, f"{name} is not signed in", hint=account.hint)
+        self._remember(name)
 
     async def _ask(self, name: str) -> None:
         report = await self._management.report(name)

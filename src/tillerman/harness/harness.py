@@ -139,7 +139,7 @@ class Harness:
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
         if check_account and head is None and isinstance(made.agent, TellsAuth):
-            await self._availability.check(made.agent.info.name)
+            await self._availability.check_account(made.agent.info.name)
         if made.terms.bench or made.terms.functions:
             _need_sdk()
         return await self.sessions.start(

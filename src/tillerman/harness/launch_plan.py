@@ -87,7 +87,6 @@ def launch_plan(
             "tools": tools,
             "workspace_tools": workspace_tools,
             "servers": servers,
-            "callbacks": callbacks,
             "alone": alone,
             **wishes,
         }
@@ -95,29 +94,18 @@ def launch_plan(
     driver = agents.load(agent, config.agents, experimental=config.experimental_agents)
     options = config.agents.get(agent, {})
     given = {name: value for name, value in wishes.items() if value not in (None, (), {})}
-    given["servers"], functions = _separate(servers or {})
+    given["servers"], functions = _separate(driver, servers or {})
     warnings = _choose_model(driver, config, options, given, alone)
-    limits = replace(
-        _limits(config, given, timeout, max_tokens),
-        request=request_timeout or _patience(config, unattended),
-        accept_unpriced=accept_unpriced,
-    )
+    patience = request_timeout or _patience(config, unattended)
+    limits = _limits(config, given, timeout, patience, max_tokens, accept_unpriced)
     if "limits" not in driver.info.can:  # tillerman's own limits still apply
         given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
     if tools and "tools" in driver.info.can:
         given["denied_tools"] = (*given.get("denied_tools", ()), *_others(tools))
     repair = config.output.repair if repair_output is None else repair_output
     answer = _answer_format(driver, given, repair)
-    given.setdefault("flags", tuple(options.get("flags", ())))
-    given["options"] = {**options, **given.get("options", {})}
-    given.setdefault("accept_advisory", config.accept_advisory)
-    spec = session_spec(
-        cwd=Path(cwd).resolve(),
-        approve=approve or config.approve,
-        only_tools=tuple(tools),
-        **given,
-    )
-    refuse_unsupported(driver.info, spec)
+    given |= {"approve": approve or config.approve, "only_tools": tuple(tools)}
+    spec = _spec(driver, config, options, Path(cwd), given)
     _refuse_vain_limits(driver, limits)
     _refuse_unpriced(driver, config, spec.model, limits)
     terms = _terms(driver, config, spec, approve, env)
@@ -127,8 +115,6 @@ def launch_plan(
         warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
         offered = "mcp" in driver.info.can
         terms = replace(terms, bench=bench(config, env) if offered else None)
-    if functions:
-        _refuse_functions(driver)
     terms = replace(
         terms,
         limits=limits,
@@ -141,17 +127,27 @@ def launch_plan(
 
 
 def _separate(
+    agent: Agent,
     servers: Mapping[str, Mapping[str, Any] | ToolServer],
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, ToolServer]]:
     """MCP servers that the agent starts itself, and those of Python functions."""
     plain = {name: server for name, server in servers.items() if isinstance(server, Mapping)}
     rest = {name: server for name, server in servers.items() if not isinstance(server, Mapping)}
+    if rest and "mcp" not in agent.info.can:
+        raise Unsupported(agent.info.name, "MCP servers, so it cannot call Python functions")
     return plain, rest
 
 
-def _refuse_functions(agent: Agent) -> None:
-    if "mcp" not in agent.info.can:
-        raise Unsupported(agent.info.name, "MCP servers, so it cannot call Python functions")
+def _spec(
+    agent: Agent, config: Config, options: Mapping[str, Any], cwd: Path, given: dict[str, Any]
+) -> SessionSpec:
+    """The spec, with the agent's options in the config; raises `Unsupported`."""
+    given.setdefault("flags", tuple(options.get("flags", ())))
+    given["options"] = {**options, **given.get("options", {})}
+    given.setdefault("accept_advisory", config.accept_advisory)
+    spec = session_spec(cwd=cwd.resolve(), **given)
+    refuse_unsupported(agent.info, spec)
+    return spec
 
 
 def guest_order(
@@ -254,7 +250,12 @@ def _choose_model(
 
 
 def _limits(
-    config: Config, given: dict[str, Any], timeout: float | None, tokens: int | None
+    config: Config,
+    given: dict[str, Any],
+    timeout: float | None,
+    request: float,
+    tokens: int | None,
+    accept_unpriced: bool,
 ) -> TurnLimits:
     """Merges the limits of options and config, for the agent and for the session."""
     ours = config.limits
@@ -267,6 +268,8 @@ def _limits(
         turns=given.get("max_turns"),
         cost=given.get("max_cost"),
         tokens=tokens or ours.tokens,
+        request=request,
+        accept_unpriced=accept_unpriced,
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests import CHECKOUT
 from tillerman.agents import load
 from tillerman.testing.model_double.script import (
     Attempts,
@@ -23,6 +25,7 @@ from tillerman.testing.model_double.script import (
 from tillerman.testing.scenario import Part, ToolAction, UnsupportedAction
 from tillerman.testing.scenario_sessions import ScenarioSessions
 
+SERVER = CHECKOUT / "tests" / "real" / "mcp_server.py"
 KINDS = {401: "not_signed_in", 404: "model_not_found", 429: "rate_limited", 500: "api_error"}
 WORDS = {"overflow": "context_overflow", "quota": "billing"}
 _NO_REPAIR = "its script comes with the prompt, which a repair is not"
@@ -37,7 +40,8 @@ class MockScene(ScenarioSessions):
             "cancel_in_repair": _NO_REPAIR,
             "cost_limit": "its model costs nothing",
         }
-        super().__init__(load("mock"), folder, options=options, left_out=left_out)
+        server = {"command": sys.executable, "args": [str(SERVER)]}
+        super().__init__(load("mock"), folder, options=options, left_out=left_out, server=server)
 
     def script(self, *replies: Part) -> str:
         steps = [step for reply in replies for step in _steps(reply)]
@@ -101,6 +105,9 @@ def _call(act: ToolAction) -> dict[str, Any]:
             return {"edit": words[0], "old": words[1], "new": words[2]}
         case "todo":
             return {"plan": list(words)}
+        case "mcp":
+            server, tool, text = words
+            return {"call": f"{server}.{tool}", "input": {"text": text}}
         case "ask":
             question = {
                 "text": words[0],

@@ -485,8 +485,8 @@ async def test_a_structured_result_comes_with_the_end(host: PlainHost, project: 
 
 
 async def test_what_it_cannot_do_is_refused_by_name(host: PlainHost, project: Path) -> None:
-    with pytest.raises(Unsupported, match="mock does not support MCP servers"):
-        await agent.open(session_spec(cwd=project, servers={"a": {}}), host)
+    with pytest.raises(Unsupported, match="mock does not support additional folders"):
+        await agent.open(session_spec(cwd=project, folders=(project,)), host)
 
 
 def test_its_program_loads_little_before_it_speaks(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_one_agent_tells_all_it_can(bench: Bench) -> None:
     one = bench.run("agents", "mock").stdout
     assert one.startswith("mock  Mock, ready\n")
     assert "  ✓ streaming      streams text as it is generated\n" in one
-    assert "  · mcp            accepts MCP servers\n" in one
+    assert "  · folders        accepts additional folders\n" in one
 
 
 def test_who_can_do_what_fits_a_terminal(bench: Bench) -> None:

@@ -94,6 +94,7 @@ class Runner:
         self._requests = parts.requests
         self._enforcement = enforcement
         self._callbacks = parts.callbacks
+        self._follows_calls = parts.callbacks.follows_calls
         self._watched = _VISIBLE | parts.meter.watches | WATCHES
 
     @property
@@ -323,7 +324,7 @@ class Runner:
                 self._stop_bypass(bypass)
             if isinstance(event, ToolStarted) or self._broker.mcp_calls:
                 self._broker.observe(event)
-            if self._callbacks.follows_calls and (call := self._callbacks.finished_call(event)):
+            if self._follows_calls and (call := self._callbacks.finished_call(event)):
                 self._parts.tasks.start(self._after_call(call))
         if type(event) in self._limits.watches:
             self._turn.enforce(self._limits.count(event, self.agent))
