@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import get_args
 
@@ -87,3 +88,12 @@ def test_the_exit_codes_are_those_of_the_code(page: str) -> None:
 def test_no_page_names_a_path_of_one_machine() -> None:
     for page in pages():
         assert not re.search(r"/root/|/home/\w|/work/", page.read_text()), page.name
+
+
+def test_every_promise_of_the_readme_names_tests_that_exist() -> None:
+    shown = tomllib.loads(Path(__file__).with_name("claims.toml").read_text())
+    promised = re.findall(r"^- \*\*(.+?)\*\*", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
+    assert list(shown) == promised
+    for test in [test for tests in shown.values() for test in tests]:
+        path, _, name = test.partition("::")
+        assert f"def {name}(" in (CHECKOUT / path).read_text(), test

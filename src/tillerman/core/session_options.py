@@ -44,7 +44,7 @@ class CallbackOptions(TypedDict, total=False):
 
     on_permission: OnPermission | None  # answers what no rule decides; None: a person answers
     on_question: OnQuestion | None  # answers the agent's questions
-    before_call: BeforeCall | None  # sees each request before the policy; may deny or change it
+    before_call: BeforeCall | None  # sees what the policy does not deny; may answer it or change it
     after_call: AfterCall | None  # sees each finished call
     before_prompt: BeforePrompt | None  # returns the text to send instead
     after_turn: AfterTurn | None  # returns a prompt to continue with
