@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import get_args
 
@@ -12,9 +15,13 @@ import pytest
 from tests import CHECKOUT
 from tests.documents.pages import pages
 from tillerman import agents
+from tillerman.core.capabilities import capabilities
 from tillerman.core.failure import Failure, FailureKind, exit_code
 from tillerman.paths import Paths
 from tillerman.surfaces import exit_codes
+from tillerman.surfaces.cli.parsing.argparse_errors import option_strings, subcommands
+from tillerman.surfaces.cli.parsing.examples import EXAMPLES
+from tillerman.surfaces.cli.parsing.parser import build
 
 DOCS = CHECKOUT / "docs"
 KINDS = get_args(FailureKind)
@@ -72,6 +79,11 @@ def test_an_agent_is_installed_as_it_says_itself(name: str) -> None:
     assert f"### {info.title}\n" in text
     assert f"\n{info.install}\n" in text
     assert f"tillerman run -a {name} " in text
+    section = text.partition(f"### {info.title}\n")[2].partition("\n### ")[0]
+    can = capabilities(agents.load(name))
+    assert ("login" in can) is (f"tillerman login {name}" in section)
+    for variable in re.findall(r"(\w+)=…", section):
+        assert any(fnmatch(variable, pattern) for pattern in info.variables), variable
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
@@ -97,3 +109,27 @@ def test_every_promise_of_the_readme_names_tests_that_exist() -> None:
     for test in [test for tests in shown.values() for test in tests]:
         path, _, name = test.partition("::")
         assert f"def {name}(" in (CHECKOUT / path).read_text(), test
+
+
+def leaves(parser: ArgumentParser, path: str = "") -> Iterator[tuple[str, ArgumentParser]]:
+    for name, inner in subcommands(parser).items():
+        yield f"{path} {name}".strip(), inner
+        yield from leaves(inner, f"{path} {name}".strip())
+
+
+def test_every_command_with_json_is_named() -> None:
+    text = (DOCS / "json.md").read_text()
+    with_json = [path for path, one in leaves(build()) if "--json" in option_strings(one)]
+    assert [path for path in with_json if not re.search(rf"`(tillerman )?{path}\b", text)] == []
+
+
+def test_every_example_is_shown_by_the_help_of_its_command() -> None:
+    shown = {f"tillerman {path}": one.epilog or "" for path, one in leaves(build())}
+    assert {name for name in shown if shown[name]} == set(EXAMPLES)
+    for name, lines in EXAMPLES.items():
+        assert all(line in shown[name] for line in lines)
+
+
+@pytest.mark.parametrize("command", ["run", "sessions", "requests", "agents", "doctor", "config"])
+def test_the_help_of_a_main_command_has_examples(command: str) -> None:
+    assert EXAMPLES[f"tillerman {command}"]
