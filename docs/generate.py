@@ -1,6 +1,6 @@
 """Writes what the documents say of the code: the turn, the tree and the events in ARCHITECTURE.md,
 the settings in docs/cli.md, slash commands and keys in docs/terminal.md, the pages about agents,
-and core/agent_files.py and config/model_table.toml.
+docs/reference/, core/agent_files.py and config/model_table.toml.
 
 `python docs/generate.py` writes, `--check` says what has drifted and fails.
 """
@@ -17,6 +17,7 @@ import msgspec
 from agent_files import module
 from agent_pages import pages
 from model_table import table
+from reference_pages import reference
 
 from tillerman.config.settings import SETTINGS
 from tillerman.core.events import Event
@@ -118,7 +119,7 @@ def parts() -> dict[Path, str]:
 
 def main() -> int:
     drifted = []
-    for path, text in {**module(), **table(), **parts(), **pages()}.items():
+    for path, text in {**module(), **table(), **parts(), **pages(), **reference()}.items():
         if path.exists() and path.read_text("utf-8") == text:
             continue
         drifted.append(path)

@@ -43,7 +43,7 @@ class Callbacks(Struct, frozen=True):
 
     on_permission: OnPermission | None = None
     on_question: OnQuestion | None = None
-    before_call: BeforeCall | None = None  # before the policy; what it denies is denied
+    before_call: BeforeCall | None = None  # sees what the policy does not deny
     after_call: AfterCall | None = None
     before_prompt: BeforePrompt | None = None  # returns the text to send instead
     after_turn: AfterTurn | None = None  # returns a prompt to continue with

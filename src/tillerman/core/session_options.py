@@ -42,46 +42,46 @@ Protected = Literal["mounts", "auto", "watch"]  # strictest first
 class CallbackOptions(TypedDict, total=False):
     """The callbacks of a session: see `tillerman.core.callbacks`."""
 
-    on_permission: OnPermission | None
-    on_question: OnQuestion | None
-    before_call: BeforeCall | None
-    after_call: AfterCall | None
-    before_prompt: BeforePrompt | None
-    after_turn: AfterTurn | None
+    on_permission: OnPermission | None  # answers what no rule decides; None: a person answers
+    on_question: OnQuestion | None  # answers the agent's questions
+    before_call: BeforeCall | None  # sees what the policy does not deny; may answer it or change it
+    after_call: AfterCall | None  # sees each finished call
+    before_prompt: BeforePrompt | None  # returns the text to send instead
+    after_turn: AfterTurn | None  # returns a prompt to continue with
 
 
 class ResumeOptions(CallbackOptions, total=False):
     """The options for resuming a session. None means: not given."""
 
-    approve: Preset | None
-    accept_advisory: bool | None
-    mode: Mode | None
+    approve: Preset | None  # what runs without asking; default: that of the config
+    accept_advisory: bool | None  # run an agent that does not ask before every call
+    mode: Mode | None  # plan and ask change nothing
     model: str | None
-    effort: str | None
-    system: str | None
-    env: Sequence[str]
-    folders: Sequence[Path]
-    servers: Mapping[str, Mapping[str, Any] | ToolServer]
-    allowed_tools: Sequence[str]
-    denied_tools: Sequence[str]
-    tools: Sequence[str]
-    output: type | None
-    output_schema: Mapping[str, Any] | None
-    repair_output: bool | None
-    flags: Sequence[str]
-    options: Mapping[str, Any]
-    max_turns: int | None
-    max_cost: float | None
-    max_tokens: int | None
-    accept_unpriced: bool
-    timeout: float | None
-    request_timeout: float | None
-    unattended: bool
-    workspace_tools: bool | None
+    effort: str | None  # reasoning effort, in the agent's own words
+    system: str | None  # added to the agent's system prompt
+    env: Sequence[str]  # NAME or NAME=VALUE: more variables for the agent
+    folders: Sequence[Path]  # more folders that the agent may work in
+    servers: Mapping[str, Mapping[str, Any] | ToolServer]  # MCP servers by name
+    allowed_tools: Sequence[str]  # in the agent's own list of allowed tools
+    denied_tools: Sequence[str]  # in the agent's own list of denied tools
+    tools: Sequence[str]  # the only tools that the agent may use
+    output: type | None  # of the answer: msgspec.Struct, dataclass, TypedDict, pydantic model
+    output_schema: Mapping[str, Any] | None  # JSON Schema of the answer
+    repair_output: bool | None  # ask once more for an answer that does not match
+    flags: Sequence[str]  # more arguments for the agent's program
+    options: Mapping[str, Any]  # more keys of [agents.NAME] in the config
+    max_turns: int | None  # model calls per prompt
+    max_cost: float | None  # US dollars per prompt
+    max_tokens: int | None  # tokens per prompt
+    accept_unpriced: bool  # continue if max_cost cannot be enforced
+    timeout: float | None  # seconds per prompt
+    request_timeout: float | None  # seconds until an unanswered request is denied
+    unattended: bool  # no person watches: requests wait for 5 minutes by default
+    workspace_tools: bool | None  # offer tillerman's file and process tools
 
 
 class StartOptions(ResumeOptions, total=False):
-    cwd: Path | str
+    cwd: Path | str  # the workspace; default: that of the harness
 
 
 class ServeOptions(TypedDict, total=False):

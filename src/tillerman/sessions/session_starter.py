@@ -95,7 +95,7 @@ class SessionStarter:
         self._plan = plan
         self._tools = tools
         self._functions = functions
-        self._relay = fallback or FallbackPolicy()
+        self._fallback = fallback or FallbackPolicy()
         spec, run_settings = plan.spec, plan.run_settings
         self._known = known_secrets(run_settings)
         self._budget = DiskBudget(run_settings.turn_cap)
@@ -250,7 +250,7 @@ class SessionStarter:
                 remembered=self._remembered,
                 rules_changed=self._exec_rules.update,
             ),
-            fallback=self._relay,
+            fallback=self._fallback,
             opened=self._agent_row.begins,
             enforcement=self._enforcement,
         )

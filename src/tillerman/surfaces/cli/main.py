@@ -13,6 +13,13 @@ from tillerman.core.errors import TillermanError, UsageError
 from tillerman.surfaces.cli.parsing.argparse_errors import parse
 from tillerman.surfaces.cli.parsing.parser import build
 from tillerman.surfaces.cli.preconditions import check_arguments, check_current_folder
+from tillerman.surfaces.cli.views.error_report import (
+    INTERNAL,
+    SYSTEM,
+    complain,
+    report,
+    report_failure,
+)
 from tillerman.surfaces.cli.views.std_streams import terminal
 from tillerman.surfaces.exit_codes import BROKEN_PIPE, CANCELLED
 
@@ -52,8 +59,7 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
     except TillermanError as error:
         if debug and not isinstance(error, UsageError):
             _traceback()
-        complain(error.message, error.hint)
-        return error.exit_code
+        return report(words, error)
     except KeyboardInterrupt:
         return CANCELLED
     except BrokenPipeError:
@@ -68,30 +74,15 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
         if debug:
             _traceback()
         if told := machine_error(error):
-            complain(*told)
-            return 1
+            return report_failure(words, SYSTEM, *told)
         hint = "" if debug else "this is a bug in tillerman: `--debug` shows the traceback"
-        complain(f"{type(error).__name__}: {error}", hint)
-        return 1
+        return report_failure(words, INTERNAL, f"{type(error).__name__}: {error}", hint)
 
 
 def _lost_output(error: OSError) -> int:
     _forget_output()
     complain(f"the output could not be written: {error.strerror or error}")
     return 1
-
-
-def complain(message: str, hint: str = "") -> None:
-    from tillerman.core.terminal_sanitizer import clean
-
-    lines = [f"error: {' '.join(clean(message).split())}"]
-    if hint:
-        lines.append(f"hint: {' '.join(clean(hint).split())}")
-    try:
-        sys.stderr.write("\n".join(lines) + "\n")
-        sys.stderr.flush()
-    except OSError:
-        pass  # stderr is closed
 
 
 def _run(options: Namespace) -> int:

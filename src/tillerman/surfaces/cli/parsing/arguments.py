@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from tillerman.surfaces.cli.parsing.argparse_errors import SUMMARY, ArgumentParser
+from tillerman.surfaces.cli.parsing.examples import epilog
 
 HIDDEN = argparse.SUPPRESS
 PRESETS = ("ask", "edits", "auto", "readonly", "none")
@@ -39,7 +40,11 @@ def group(parser: argparse.ArgumentParser) -> Any:
 
 def folder(commands: Any, name: str, help: str) -> Any:
     parser = commands.add_parser(
-        name, help=help, description=_sentence(help), parents=[everywhere()]
+        name,
+        help=help,
+        description=_sentence(help),
+        epilog=epilog(f"{commands._prog_prefix} {name}"),
+        parents=[everywhere()],
     )
     parser.set_defaults(command=None, parser=parser)
     return group(parser)
@@ -47,7 +52,11 @@ def folder(commands: Any, name: str, help: str) -> Any:
 
 def command(commands: Any, name: str, handler: str, help: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=help, description=_sentence(help), parents=[everywhere()]
+        name,
+        help=help,
+        description=_sentence(help),
+        epilog=epilog(f"{commands._prog_prefix} {name}"),
+        parents=[everywhere()],
     )
     parser.set_defaults(command=handler, parser=parser)
     return parser

@@ -1,0 +1,1 @@
+"""Tests of README.md and docs/: blocks, links and statements."""

@@ -1,0 +1,135 @@
+"""Statements of the documents that can be compared with the code."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tests import CHECKOUT
+from tests.documents.pages import pages
+from tillerman import agents
+from tillerman.core.capabilities import capabilities
+from tillerman.core.failure import Failure, FailureKind, exit_code
+from tillerman.paths import Paths
+from tillerman.surfaces import exit_codes
+from tillerman.surfaces.cli.parsing.argparse_errors import option_strings, subcommands
+from tillerman.surfaces.cli.parsing.examples import EXAMPLES
+from tillerman.surfaces.cli.parsing.parser import build
+
+DOCS = CHECKOUT / "docs"
+KINDS = get_args(FailureKind)
+_ROW = re.compile(r"^\| (.*?) \| ", re.MULTILINE)
+_OTHER_WORDS = {"nothing happens in a script", "a call is denied, and you do not know why"}
+
+
+@pytest.mark.parametrize("page", ["json.md", "reference/errors.md"])
+def test_every_kind_of_failure_is_named(page: str) -> None:
+    text = (DOCS / page).read_text()
+    assert [kind for kind in KINDS if f"`{kind}`" not in text] == []
+
+
+def test_every_symptom_is_a_message_or_a_kind_of_failure() -> None:
+    source = "".join(path.read_text() for path in sorted((CHECKOUT / "src").rglob("*.py")))
+    joined = re.sub(r'"\s+f?"', "", source)
+    unknown = []
+    for symptom in _ROW.findall((DOCS / "troubleshooting.md").read_text()):
+        quoted = re.findall(r'"([^"]+)"', symptom)
+        kinds = re.findall(r"`(\w+)`", symptom)
+        if not quoted and not kinds and symptom not in {"you see", "---", *_OTHER_WORDS}:
+            unknown.append(symptom)
+        unknown += [text for text in quoted if text not in joined]
+        unknown += [kind for kind in kinds if kind not in KINDS]
+    assert unknown == []
+
+
+def test_every_kind_of_a_failed_turn_has_a_next_step_here_or_in_the_log() -> None:
+    text = (DOCS / "troubleshooting.md").read_text()
+    of_the_vendor = {"not_installed", "output_limit", "refused", "api_error", "stream_broken"}
+    missing = [kind for kind in KINDS if f"`{kind}`" not in text]
+    assert set(missing) == of_the_vendor | {"agent_failed"}  # the failure has a hint of its own
+
+
+def test_the_tests_that_the_security_model_names_exist() -> None:
+    named = re.findall(r"`(tests/[\w/.]+)`", (DOCS / "security-model.md").read_text())
+    assert len(named) >= 10
+    assert [name for name in named if not (CHECKOUT / name).exists()] == []
+
+
+def test_every_path_of_the_state_is_named() -> None:
+    paths = Paths(*map(Path, ("/config", "/state", "/cache", "/sockets")))
+    made = [getattr(paths, name) for name in vars(Paths) if isinstance(vars(Paths)[name], property)]
+    below = {path.relative_to("/state").parts[0] for path in made if path.is_relative_to("/state")}
+    text = (DOCS / "data.md").read_text()
+    assert [name for name in sorted(below) if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["claude", "codex", "gemini", "qwen", "opencode", "copilot", "cursor"]
+)
+def test_an_agent_is_installed_as_it_says_itself(name: str) -> None:
+    text = (DOCS / "getting-started.md").read_text()
+    info = agents.load(name).info
+    assert f"### {info.title}\n" in text
+    assert f"\n{info.install}\n" in text
+    assert f"tillerman run -a {name} " in text
+    section = text.partition(f"### {info.title}\n")[2].partition("\n### ")[0]
+    can = capabilities(agents.load(name))
+    assert ("login" in can) is (f"tillerman login {name}" in section)
+    for variable in re.findall(r"(\w+)=…", section):
+        assert any(fnmatch(variable, pattern) for pattern in info.variables), variable
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
+def test_the_exit_codes_are_those_of_the_code(page: str) -> None:
+    codes = {exit_code(Failure(kind=kind, message="")) for kind in KINDS}
+    codes |= {0, 2, exit_codes.CANCELLED}
+    if page != "README.md":
+        codes.add(exit_codes.BROKEN_PIPE)
+    table = [line for line in (CHECKOUT / page).read_text().splitlines() if line.startswith("| ")]
+    cells = [cell.strip() for line in table for cell in line.split("|")]
+    assert {int(cell) for cell in cells if cell.isdecimal()} >= codes
+
+
+def test_no_page_names_a_path_of_one_machine() -> None:
+    for page in pages():
+        assert not re.search(r"/root/|/home/\w|/work/", page.read_text()), page.name
+
+
+def test_every_promise_of_the_readme_names_tests_that_exist() -> None:
+    shown = tomllib.loads(Path(__file__).with_name("claims.toml").read_text())
+    promised = re.findall(r"^- \*\*(.+?)\*\*", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
+    assert list(shown) == promised
+    for test in [test for tests in shown.values() for test in tests]:
+        path, _, name = test.partition("::")
+        assert f"def {name}(" in (CHECKOUT / path).read_text(), test
+
+
+def leaves(parser: ArgumentParser, path: str = "") -> Iterator[tuple[str, ArgumentParser]]:
+    for name, inner in subcommands(parser).items():
+        yield f"{path} {name}".strip(), inner
+        yield from leaves(inner, f"{path} {name}".strip())
+
+
+def test_every_command_with_json_is_named() -> None:
+    text = (DOCS / "json.md").read_text()
+    with_json = [path for path, one in leaves(build()) if "--json" in option_strings(one)]
+    assert [path for path in with_json if not re.search(rf"`(tillerman )?{path}\b", text)] == []
+
+
+def test_every_example_is_shown_by_the_help_of_its_command() -> None:
+    shown = {f"tillerman {path}": one.epilog or "" for path, one in leaves(build())}
+    assert {name for name in shown if shown[name]} == set(EXAMPLES)
+    for name, lines in EXAMPLES.items():
+        assert all(line in shown[name] for line in lines)
+
+
+@pytest.mark.parametrize("command", ["run", "sessions", "requests", "agents", "doctor", "config"])
+def test_the_help_of_a_main_command_has_examples(command: str) -> None:
+    assert EXAMPLES[f"tillerman {command}"]
