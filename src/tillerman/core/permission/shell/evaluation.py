@@ -179,6 +179,9 @@ class Evaluator:
             return printed.text.rstrip("\n")
         return HOLE
 
+    def substituted(self, text: str) -> None:
+        self.findings.substituted.append(text)
+
     def run_in_shell(self, script: Script, state: ShellState) -> ShellState:
         return self.evaluate(script, state).after or state
 

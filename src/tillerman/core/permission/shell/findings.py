@@ -121,8 +121,8 @@ class Findings:
         known = [one for one in self.written if one.text]
         for place, command in enumerate(self.commands if known else ()):
             texts = [one.text for one in known if _may_run(command, place, one)]
-            passed = (one for text in texts for one in passed_commands(["", text or ""]))
-            passed = tuple(dict.fromkeys((*command.passed, *passed)))
+            found = (one for text in texts for one in passed_commands(["", text or ""]))
+            passed = tuple(dict.fromkeys((*command.passed, *found)))
             self.commands[place] = replace(command, passed=passed)
 
     def texts_written_to(self, run: RunFile) -> list[str | None] | None:

@@ -56,6 +56,7 @@ class Shell(Protocol):
     def unread(self, reason: str) -> None: ...
     def substitute(self, script: Script, state: ShellState) -> str: ...
     def run_in_shell(self, script: Script, state: ShellState) -> ShellState: ...
+    def substituted(self, text: str) -> None: ...  # a process substitution prints it
 
 
 class Expansion:
@@ -227,7 +228,7 @@ class Expansion:
                 self.runs_commands = True
                 printed = self._shell.substitute(part.body, self.state)
                 computed = not is_program_output(part.body)
-                self._shell.findings.substituted.append(printed if computed else "")
+                self._shell.substituted(printed if computed else "")
                 self.computed |= computed
                 return PROCESS_FILE
             case Arithmetic():
