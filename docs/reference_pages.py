@@ -21,6 +21,7 @@ from tillerman.core.errors import TillermanError
 from tillerman.core.events import Event
 from tillerman.core.failure import Failure, FailureKind
 from tillerman.surfaces import exit_codes
+from tillerman.surfaces.exit_codes import exit_code as code_of
 from tillerman.surfaces.cli.parsing.argparse_errors import SUMMARY, subcommands
 from tillerman.surfaces.cli.parsing.parser import build
 from tillerman.surfaces.cli.views.error_report import kind_of
@@ -215,7 +216,7 @@ def codes() -> str:
     by_code: dict[int, list[str]] = {0: ["completed"], exit_codes.CANCELLED: ["cancelled"]}
     by_code[exit_codes.BROKEN_PIPE] = ["the reader of the output is gone"]
     for kind in get_args(FailureKind):
-        code = exit_codes.exit_code(Failure(kind=kind, message=""))
+        code = code_of(Failure(kind=kind, message=""))
         by_code.setdefault(code, []).append(f"`{kind}`")
     for error in _tree():
         by_code.setdefault(error.exit_code, []).append(f"`{error.__name__}`")
@@ -252,7 +253,7 @@ def _failures() -> str:
     """The kinds of a failed turn, with what the code says of each."""
     notes = dict(re.findall(r'^    "(\w+)",(?:  # (.*))?$', inspect.getsource(failure), re.M))
     rows = [
-        [f"`{kind}`", str(exit_codes.exit_code(Failure(kind=kind, message=""))), notes.get(kind, "")]
+        [f"`{kind}`", str(code_of(Failure(kind=kind, message=""))), notes.get(kind, "")]
         for kind in get_args(FailureKind)
     ]
     text = "\n## Failed turns\n\nThe `kind` of the `failure` of a turn, and of `TurnFailed`. A "
