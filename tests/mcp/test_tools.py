@@ -158,6 +158,11 @@ def test_a_number_above_a_maximum_is_reduced_to_it(wire: Wire) -> None:
     assert not {key: said for key, said in answers.items() if said.startswith(f"{key[0]}: ")}
 
 
+def test_a_variable_with_a_nul_is_refused_before_anybody_is_asked(wire: Wire) -> None:
+    result = wire.call("execute_shell", command="true", env={"A": "a\0b"})
+    assert text(result).startswith("env: A contains a NUL character")
+
+
 def test_odd_arguments_are_answered_and_nothing_breaks(house: Machine, wire: Wire) -> None:
     (house.project / "seen.txt").write_text("one\n")
     for tool, arguments in odd():
