@@ -11,6 +11,7 @@ import pytest
 from tests.agents.copilot.copilot_playback import RECORDINGS
 from tillerman.agents.copilot import command_output, stored_sessions
 from tillerman.agents.copilot.agent import agent
+from tillerman.agents.stdio.capability_check import refuse
 from tillerman.core.agent import Exit, Word
 from tillerman.core.agent_admin import (
     Account,
@@ -22,8 +23,9 @@ from tillerman.core.agent_admin import (
     NativeSession,
 )
 from tillerman.core.capabilities import capabilities
-from tillerman.core.errors import AgentError
+from tillerman.core.errors import AgentError, Unsupported
 from tillerman.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
+from tillerman.core.session_options import session_spec
 
 VERSION = "GitHub Copilot CLI 1.0.102.\nRun 'copilot update' to check for updates.\n"
 CONFIG_HELP = """\
@@ -264,3 +266,9 @@ def test_the_reason_of_an_answer_without_a_session_file_is_unknown(
     tmp_path: Path, session: str
 ) -> None:
     assert stored_sessions.finish_reason(tmp_path, session) == ""
+
+
+def test_an_effort_that_it_does_not_know_is_refused_before_it_starts(tmp_path: Path) -> None:
+    refuse(agent.info, session_spec(cwd=tmp_path, effort="high"))
+    with pytest.raises(Unsupported, match="an effort of 'strange'"):
+        refuse(agent.info, session_spec(cwd=tmp_path, effort="strange"))

@@ -318,7 +318,8 @@ class AcpWire:
         assert prompt is not None
         can = self._opening.abilities
         preamble = "" if can and "systemPrompt" in can.sessions else self._preamble
-        blocks = prompt_blocks.blocks(prompt, preamble=preamble, embeds=bool(can and can.embeds))
+        embeds = bool(can and can.embeds) and not self._dialect.row.hides_resources
+        blocks = prompt_blocks.blocks(prompt, preamble=preamble, embeds=embeds)
         self._preamble = ""
         self._meter.reported_model()
         params = {"sessionId": self._opening.session, "prompt": blocks}

@@ -34,6 +34,8 @@ ROW = AcpAgentRow(
     modes={"agent": f"{_MODE}agent", "plan": f"{_MODE}plan", "ask": f"{_MODE}agent"},
     tools=NAMES,
     notice_prefixes=("Info: ", "Warning: "),
+    hides_resources=True,
+    efforts=("none", "minimal", "low", "medium", "high", "xhigh", "max"),
     stops=True,
 )
 ENV = {"COPILOT_ALLOW_ALL": "false"}  # overrides a user's setting with which it never asks

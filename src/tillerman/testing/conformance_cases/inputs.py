@@ -42,6 +42,17 @@ async def image(scene: Scenario) -> None:
     assert base64.b64encode(DOT).decode()[:40] in told, "the picture did not reach its model"
 
 
+@case("its model receives the name and the content of an attached text")
+async def text_file(scene: Scenario) -> None:
+    prompt = scene.script([Say("A kestrel.")])
+    files = [File("sightings.txt", "text/plain", b"A kestrel over the moor.\n")]
+    log = await play(await scene.start(), prompt, files=files)
+    assert said(log) == "A kestrel.", (said(log), end(log))
+    told = scene.told()
+    for words in ("sightings.txt", "A kestrel over the moor."):
+        assert words in told, f"its model did not receive {words!r}"
+
+
 @case("works in additional folders", "folders")
 async def folders(scene: Scenario) -> None:
     more = scene.project.parent / "more"

@@ -62,6 +62,8 @@ class AcpAgentRow(Struct, frozen=True, forbid_unknown_fields=True):
     ignores: tuple[str, ...] = ()  # vendor methods that carry nothing for the log
     turn_over: str = ""  # the method that ends a turn started by the agent
     drops_images: bool = False  # silently, for models that are not known to accept images
+    hides_resources: bool = False  # its model gets neither name nor content of embedded files
+    efforts: tuple[str, ...] = ()  # same as in AgentInfo
     stops: bool = False  # ends the turn at a denial; tillerman sends the reason and continues
 
     @property
@@ -76,4 +78,5 @@ class AcpAgentRow(Struct, frozen=True, forbid_unknown_fields=True):
             tested=self.tested,
             sign_in=self.login,
             asks=self.asks,
+            efforts=self.efforts,
         )
