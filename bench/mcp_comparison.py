@@ -48,6 +48,7 @@ def compare(place: Place, rounds: int) -> None:
     with ExitStack() as stack:
         tillerman = stack.enter_context(closing(place.tillerman()))
         echo = stack.enter_context(closing(place.echo()))
+        floor = stack.enter_context(closing(place.floor()))
         other = desktop_commander.prepared(place.home / "other")
         theirs = Client(desktop_commander.command(), other, place.workspace)
         stack.enter_context(closing(theirs))
@@ -55,10 +56,12 @@ def compare(place: Place, rounds: int) -> None:
         rows = rows_of(Ours(tillerman), other_side)
         bare = Row("SDK echo | sh -c true", lambda: text_of(echo.call("echo", text="true")),
                    spawn, "true")  # fmt: skip
+        least = Row("SDK, and a process that forks",
+                    lambda: text_of(floor.call("shell", command="echo hi")), spawn, "")  # fmt: skip
         load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
         pause = f"{PAUSE * 1000:.0f} ms apart"
         print(f"{rounds} rounds, {FILES:,} files, ordinary priority, {load}, {pause}; in ms")
-        report(measure([bare, *rows], rounds))
+        report(measure([bare, least, *rows], rounds))
         print(
             f"DesktopCommander answered {other_side.asked_again} commands without their output,"
             f" and had lost that of {other_side.lost}"
@@ -275,16 +278,21 @@ def measure(rows: list[Row], rounds: int) -> dict[Row, tuple[list[float], list[f
 
 
 def report(times: dict[Row, tuple[list[float], list[float]]]) -> None:
-    (echo, spawned), (commands, _), *_ = times.values()
+    (echo, spawned), (floor, _), (commands, _), *_ = times.values()
     head = ("", "tillerman p50", "p95", "DesktopCommander p50", "p95", "ratio of p50")
     print(f"| {' | '.join(head)} |\n| --- |{' ---: |' * 5}")
-    for row, (ours, theirs) in list(times.items())[1:]:
+    for row, (ours, theirs) in list(times.items())[2:]:
         ratio = median(ours) / median(theirs)
         print(f"| {row.name} | {figures(ours)} | {figures(theirs)} | {ratio:.2f} |")
     least = median(echo) + median(spawned)
+    share = median(floor) / least
     parts = f"{median(echo) * 1000:.1f} ms and `sh -c true` {median(spawned) * 1000:.1f} ms"
     times_least = median(commands) / least
     print(f"bare SDK echo {parts}: the command takes {times_least:.2f} x their sum (limit 2)")
+    print(
+        f"an SDK server with a process that forks, without policy, log, record and namespace:"
+        f" {median(floor) * 1000:.1f} ms, {share:.2f} x"
+    )
 
 
 def figures(times: list[float]) -> str:

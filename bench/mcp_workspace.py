@@ -13,6 +13,7 @@ from bench.desktop_commander import PATH
 from bench.mcp_client import Client
 
 ECHO = [sys.executable, "-m", "bench.mcp_echo"]
+FLOOR = [sys.executable, "-m", "bench.mcp_floor"]
 
 
 class Place:
@@ -37,6 +38,9 @@ class Place:
 
     def echo(self) -> Client:
         return Client(ECHO, self.env, self.workspace)
+
+    def floor(self) -> Client:
+        return Client(FLOOR, self.env, self.workspace)
 
 
 @contextmanager

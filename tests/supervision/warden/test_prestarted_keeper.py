@@ -77,7 +77,10 @@ async def spare_of(warden: WardenClient, forked: bool) -> tuple[int, ...]:
 
     def alone() -> bool:
         keepers = children(warden.pid)
-        return len(keepers) == 1 and len(children(keepers[0])) == forked
+        if len(keepers) != 1 or len(children(keepers[0])) != forked:
+            return False
+        time.sleep(0.2)  # it may be the ending keeper of the last command
+        return children(warden.pid) == keepers
 
     await until(alone)
     (keeper,) = children(warden.pid)

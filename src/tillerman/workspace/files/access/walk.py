@@ -6,9 +6,11 @@ import contextlib
 import os
 import stat
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -160,7 +162,11 @@ class DirectoryWalk:
             self.left_out["unreadable"] += 1
             return []
         found.sort()
-        return [one for one in found if not one[0].startswith(TEMPORARY)]
+        first = after = bisect_left(found, TEMPORARY, key=itemgetter(0))
+        while after < len(found) and found[after][0].startswith(TEMPORARY):
+            after += 1
+        del found[first:after]
+        return found
 
     def _chain(self, parts: tuple[str, ...]) -> list[IgnoreRules]:
         """Returns the rules of the parent folders, and those of `.git/info/exclude`."""
