@@ -1,2 +1,0 @@
-name = "world"
-print("Good morning,", name)
