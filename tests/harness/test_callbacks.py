@@ -281,7 +281,7 @@ async def test_a_callback_cannot_rewrite_a_call_to_a_denied_command(
             return Answer("allow", input={"command": "touch a.txt"})
 
         session = await started(harness, **{name: rewrite})
-        await session.ask(script({"run": "echo one"}))
+        await session.ask(script({"run": "mkdir one"}))
         assert not written(harness)
         assert [given[0] for given in answers(session)] == ["deny"]
 
