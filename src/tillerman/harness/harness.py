@@ -33,7 +33,7 @@ from tillerman.harness.program_options import plan_options
 from tillerman.sessions.prestart import Prestart
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 from tillerman.sessions.service import Sessions
-from tillerman.sessions.session import AttachedSession, Session
+from tillerman.sessions.session import AttachedSession, Session, to_the_end
 from tillerman.store.database import Database
 from tillerman.store.session_row import SessionRow
 
@@ -76,8 +76,10 @@ async def open_harness(
         yield harness
     finally:
         harness.closed = True
-        await harness.sessions.close()
-        database.close()
+        try:
+            await to_the_end(harness.sessions.close())
+        finally:
+            database.close()
 
 
 def _folder(cwd: Path | str) -> Path:
