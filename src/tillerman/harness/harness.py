@@ -133,7 +133,7 @@ class Harness:
         fails. An agent that was usable within the last minute is not asked again.
         """
         check_options({"agent": agent, "title": title, **options})
-        self._need_open()
+        self.need_open()
         wishes = plan_options(options)
         said = {"cwd": self.cwd, **wishes}
         _need_folder(Path(said["cwd"]))
@@ -248,7 +248,8 @@ class Harness:
             row = self.find(row.id)
         return await self.sessions.resume(row, *made, relay=relay, settings=settings)
 
-    def _need_open(self) -> None:
+    def need_open(self) -> None:
+        """Raises `UsageError` if the harness is closed."""
         if self.closed:
             raise UsageError(
                 "the harness is closed", hint="use it inside `async with tillerman.open()`"
@@ -289,7 +290,7 @@ class Harness:
 
     def find(self, session: AnySession) -> SessionRow:
         """Finds a session by id, by prefix, or `last` for the newest one in this folder."""
-        self._need_open()
+        self.need_open()
         return self.sessions.catalog.get(_id(session), cwd=str(self.cwd))
 
     # -- agents ----------------------------------------------------------------------------------
