@@ -47,7 +47,7 @@ def test_a_session_answers_streams_and_is_resumed(harness: sync.Harness) -> None
 
 def test_leaving_the_loop_early_cancels_the_turn(harness: sync.Harness) -> None:
     session = harness.start("mock", approve="auto")
-    for entry in session.run(script({"say": "x"}, {"hang": True})):
+    for entry in session.run(script({"say": "one two three"}, {"hang": True})):
         if isinstance(entry.event, MessageChunk):
             break
     session.idle()
