@@ -18,6 +18,7 @@ check: $(READY) ## lint, types, import rules, generated documents, sizes
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy examples/*.py
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python tests/code_sizes.py

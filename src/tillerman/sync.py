@@ -43,6 +43,10 @@ class _LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name=_NAME, daemon=True)
         self._thread.start()
 
+    @property
+    def closed(self) -> bool:
+        return self._loop.is_closed()
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Waits for the result; an interrupt (Ctrl-C) cancels the work first."""
         if self._loop.is_closed():
@@ -56,11 +60,14 @@ class _LoopThread:
                 "a callback cannot call the synchronous API",
                 hint="make it a coroutine function that uses `tillerman.open()`'s objects",
             )
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = None
         try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
             return future.result()
         except BaseException:
-            if future.cancel():
+            if future is None:  # interrupted before it was passed on
+                self._loop.call_soon_threadsafe(work.close)
+            elif future.cancel():
                 asyncio.run_coroutine_threadsafe(_cancelled(), self._loop).result()
             raise
 
@@ -125,24 +132,26 @@ class Harness:
     def start(
         self, agent: str | None = None, *, title: str | None = None, **options: Unpack[StartOptions]
     ) -> Session:
-        return Session(self._thread, self._run(self.aio.start(agent, title=title, **options)))
+        return Session(self._thread, self._run(self.aio.start(agent, title=title, **options)), self)
 
     def resume(
         self, session: str | Session, *, fork: bool = False, **options: Unpack[ResumeOptions]
     ) -> Session:
         resumed = self._run(self.aio.resume(_aio(session), fork=fork, **options))
-        return Session(self._thread, resumed)
+        return Session(self._thread, resumed, self)
 
     def handoff(
         self, session: str | Session, agent: str, **options: Unpack[ResumeOptions]
     ) -> Session:
-        return Session(self._thread, self._run(self.aio.handoff(_aio(session), agent, **options)))
+        handed = self._run(self.aio.handoff(_aio(session), agent, **options))
+        return Session(self._thread, handed, self)
 
     def find(self, session: str | Session) -> SessionRow:
         return self.aio.find(_aio(session))
 
     def list(self, limit: int = 50) -> Sequence[SessionRow]:
         """The newest sessions."""
+        self.aio.need_open()
         return self.aio.sessions.catalog.list(limit=limit)
 
     def agents(self) -> Sequence[str]:
@@ -169,8 +178,9 @@ async def _exit(opening: AbstractAsyncContextManager[aio.Harness]) -> None:
 class Session:
     """Like `tillerman.Session`; `aio` is that session."""
 
-    def __init__(self, thread: _LoopThread, session: aio_session.Session) -> None:
+    def __init__(self, thread: _LoopThread, session: aio_session.Session, harness: Harness) -> None:
         self._thread = thread
+        self._harness = harness  # which would be closed when nothing refers to it
         self.aio = session
         self.id = session.id
 
@@ -194,7 +204,8 @@ class Session:
             while (entry := self._thread.run(_next(entries))) is not None:
                 yield entry
         finally:
-            self._thread.run(entries.aclose())
+            if not self._thread.closed:
+                self._thread.run(entries.aclose())
 
     def prompt(
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
@@ -222,7 +233,8 @@ class Session:
         return self.aio.result(turn)
 
     def close(self) -> None:
-        self._thread.run(self.aio.close())
+        if not self._thread.closed:
+            self._thread.run(self.aio.close())
 
 
 async def _next(entries: Any) -> Entry | None:

@@ -33,7 +33,7 @@ from tillerman.harness.program_options import plan_options
 from tillerman.sessions.prestart import Prestart
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 from tillerman.sessions.service import Sessions
-from tillerman.sessions.session import AttachedSession, Session
+from tillerman.sessions.session import AttachedSession, Session, to_the_end
 from tillerman.store.database import Database
 from tillerman.store.session_row import SessionRow
 
@@ -76,8 +76,10 @@ async def open_harness(
         yield harness
     finally:
         harness.closed = True
-        await harness.sessions.close()
-        database.close()
+        try:
+            await to_the_end(harness.sessions.close())
+        finally:
+            database.close()
 
 
 def _folder(cwd: Path | str) -> Path:
@@ -131,7 +133,7 @@ class Harness:
         fails. An agent that was usable within the last minute is not asked again.
         """
         check_options({"agent": agent, "title": title, **options})
-        self._need_open()
+        self.need_open()
         requested = plan_options(options)
         said = {"cwd": self.cwd, **requested}
         _need_folder(Path(said["cwd"]))
@@ -246,7 +248,8 @@ class Harness:
             row = self.find(row.id)
         return await self.sessions.resume(row, *made, fallback=fallback, settings=settings)
 
-    def _need_open(self) -> None:
+    def need_open(self) -> None:
+        """Raises `UsageError` if the harness is closed."""
         if self.closed:
             raise UsageError(
                 "the harness is closed", hint="use it inside `async with tillerman.open()`"
@@ -287,7 +290,7 @@ class Harness:
 
     def find(self, session: AnySession) -> SessionRow:
         """Finds a session by id, by prefix, or `last` for the newest one in this folder."""
-        self._need_open()
+        self.need_open()
         return self.sessions.catalog.get(_id(session), cwd=str(self.cwd))
 
     # -- agents ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ def launch_plan(
     if agents.is_users_own(agent, config.agents):
         warnings += _withheld(driver, run_settings.environment)
     if config.workspace.tools if workspace_tools is None else workspace_tools:
-        warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
+        warnings = [*warnings, *_refused_tools(driver, servers or (), asked=bool(workspace_tools))]
         offered = "mcp" in driver.info.can
         run_settings = replace(run_settings, bench=bench(config, env) if offered else None)
     run_settings = replace(
@@ -188,10 +188,10 @@ def bench(
     return WorkspaceToolSettings(environment=child.variables, isolation=strictest)
 
 
-def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]:
+def _refused_tools(agent: Agent, servers: Collection[str], *, asked: bool) -> list[str]:
     """Returns warnings, or raises, if an agent cannot be given tillerman's tools."""
     name = agent.info.name
-    if SERVER in spec.tools.servers:
+    if SERVER in servers:
         raise UsageError(
             f"an MCP server is already named {SERVER!r}",
             hint=f"tillerman's tools use that name: choose another one in --mcp-config ({name})",

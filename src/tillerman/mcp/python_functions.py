@@ -39,7 +39,7 @@ async def serve_functions(
             return _result(await _called(tool, params.arguments or {}))
         except TillermanError as error:
             return _result(error.message, failed=True)
-        except Exception as error:  # the program's own code may raise anything
+        except (Exception, SystemExit) as error:  # the program's own code may raise anything
             return _result(f"{tool.name} failed: {type(error).__name__}: {error}", failed=True)
 
     server: Server[Any] = Server(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from tillerman.core.callbacks import Callbacks, ToolCall, returned
 from tillerman.core.events import (
@@ -109,6 +109,8 @@ class ProgramCallbacks:
                 answer = await returned(getattr(self._callbacks, name)(request))
             if answer is not None and not isinstance(answer, Answer):
                 raise TypeError(f"it must return an Answer or None, not {answer!r}")
+            if answer is not None:  # its fields are not checked before
+                answer = json.decode(json.encode(answer), type=Answer)
         except Exception as error:
             notice = _failed(name, error)
             return CallbackOutcome(Answer("deny", note=notice.text), notice)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from tillerman.sessions.lease import SessionLease
 from tillerman.sessions.prestart import Prestart, launch_warden, new_session
 from tillerman.sessions.remote.owner_socket import OwnerClient
 from tillerman.sessions.run_settings import LaunchPlan, RunSettings, known_secrets
-from tillerman.sessions.session import AttachedSession, Session, read_all
+from tillerman.sessions.session import AttachedSession, Session, read_all, to_the_end
 from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
@@ -46,6 +46,32 @@ if TYPE_CHECKING:
     from tillerman.sessions.workspace_tools.tool_offer import ServeTools, ToolOffer
     from tillerman.supervision.protocol.launch_warden import Launched
     from tillerman.workspace.protection.protected_state import State
+
+
+P = ParamSpec("P")
+
+
+async def _closed(starting: asyncio.Future[Session]) -> None:
+    [session] = await asyncio.gather(starting, return_exceptions=True)
+    if isinstance(session, Session):
+        await session.close()
+
+
+def _undivided(
+    start: Callable[P, Coroutine[Any, Any, Session]],
+) -> Callable[P, Coroutine[Any, Any, Session]]:
+    """A start that is cancelled goes on to its end, and what it started is closed."""
+
+    @wraps(start)
+    async def started(*arguments: P.args, **options: P.kwargs) -> Session:
+        starting = asyncio.ensure_future(start(*arguments, **options))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await to_the_end(_closed(starting))
+            raise
+
+    return started
 
 
 class Sessions:
@@ -75,6 +101,7 @@ class Sessions:
 
     # -- running ---------------------------------------------------------------------------------
 
+    @_undivided
     async def start(
         self,
         agent: Agent,
@@ -118,6 +145,7 @@ class Sessions:
         await asyncio.wrap_future(created)
         return session
 
+    @_undivided
     async def resume(
         self,
         row: SessionRow,

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Sequence,
+)
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tillerman.core.agent import File, Mode, Prompt
@@ -141,12 +149,15 @@ class Session:
             await asyncio.shield(sending)
             yield prompt
         except (asyncio.CancelledError, GeneratorExit):
-            if not self.closed and not await self._runner.withdraw(prompt):
-                sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+            await to_the_end(self._withdraw(prompt, sending))
             raise
         finally:
             self._runner.number_of(prompt)
+
+    async def _withdraw(self, prompt: Prompt, sending: asyncio.Future[None]) -> None:
+        if not self.closed and not await self._runner.withdraw(prompt):
+            sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
 
     def entries(self, since: int = 0) -> AsyncIterator[Entry]:
         """Yields past entries, then live ones; ends when the session is closed."""
@@ -207,6 +218,15 @@ class Session:
         if self.closed:
             raise SessionClosed(self.id)
         return self._runner
+
+
+async def to_the_end(work: Awaitable[None]) -> None:
+    """Waits for the work, however often the caller is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
+    task.result()
 
 
 class AttachedSession:

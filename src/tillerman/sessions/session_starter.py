@@ -161,7 +161,6 @@ class SessionStarter:
         notify(paths.watchers, row.id)
 
         async def close() -> None:
-            on_close(session)
             try:
                 await runner.close()
             finally:
@@ -169,6 +168,7 @@ class SessionStarter:
                 await server.close()
                 await self._close(sweep)
                 lease.release()
+                on_close(session)  # until here the store must stay open
 
         session = Session(
             row.id,

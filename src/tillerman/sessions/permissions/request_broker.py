@@ -159,15 +159,10 @@ class RequestBroker:
         if request.request_id not in self.requests.ids:
             return
         self.requests.release(request.request_id)
-        answer = outcome.answer
-        if answer and answer.input is not None and not denies(request, answer):
-            changed = self.decide(replace(request, input=answer.input, paths=()))
-            if changed and changed.verdict == "deny":
-                answer = Answer("deny", note=changed.note)
-        if answer is None:
+        if outcome.answer is None:
             self._resolve_or_wait(request, decision)
         else:
-            self._resolve(request, replace(outcome, answer=answer), "policy", "before_call")
+            self._resolve(request, outcome, "policy", "before_call")
 
     async def _answer(self, request: Request) -> None:
         outcome = await self._callbacks.answer(request)
@@ -175,17 +170,29 @@ class RequestBroker:
             self._resolve(request, outcome, "person", "callback")
 
     def _resolve(self, request: Request, outcome: CallbackOutcome, by: By, surface: str) -> None:
-        """Resolves the request by the answer of a callback; an invalid answer denies it."""
+        """Resolves the request by the answer of a callback; an invalid answer denies it.
+
+        So does one that changes the call to what a rule denies.
+        """
         assert outcome.answer
         notice = outcome.notice
         try:
-            self.requests.resolve(request.request_id, outcome.answer, by, surface)
+            answer = self._permitted(request, outcome.answer)
+            self.requests.resolve(request.request_id, answer, by, surface)
         except UsageError as error:
             text = f"{surface} returned an answer that cannot be used: {error.message}"
             notice = Notice(level="error", kind="session", text=text)
             self.requests.resolve(request.request_id, Answer("deny", note=text), by, surface)
         if notice:
             self._log.write_own(notice)
+
+    def _permitted(self, request: Request, answer: Answer) -> Answer:
+        if answer.input is None or isinstance(request, QuestionAsked) or denies(request, answer):
+            return answer
+        changed = self.decide(replace(request, input=answer.input, paths=()))
+        if changed and changed.verdict == "deny":
+            return Answer("deny", note=changed.note)
+        return answer
 
     def _call_back(self, request: Request, work: Coroutine[Any, Any, None]) -> None:
         name = request.request_id

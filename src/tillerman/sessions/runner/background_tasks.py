@@ -18,6 +18,9 @@ class BackgroundTasks:
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(
+            lambda _: work.close()
+        )  # it may have been cancelled before its start
         return task
 
     def cancel(self) -> None:

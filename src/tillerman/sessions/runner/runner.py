@@ -146,9 +146,10 @@ class Runner:
 
     async def withdraw(self, prompt: Prompt) -> bool:
         """Cancels the turn of the prompt; False if it is still being sent."""
-        withdrawn = await self._turn.withdraw(prompt)
+        if not await self._turn.withdraw(prompt):
+            return False  # without a pause, in which the prompt could be sent
         await self._log.appender.durable()
-        return withdrawn
+        return True
 
     def answer(self, request_id: str, answer: Answer, *, surface: str) -> None:
         self._requests.resolve(request_id, answer, "person", surface)

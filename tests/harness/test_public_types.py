@@ -1,0 +1,77 @@
+"""The public names: importable, typed, and wrong options are refused by mypy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tillerman
+
+WRONG = [
+    'harness.start("mock", mode="Plan")',
+    'harness.start("mock", bogus=1)',
+    'harness.start("mock", timeout="x")',
+    'harness.start("mock", approve="all")',
+    'harness.start("mock", on_permission=lambda: None)',
+    'harness.start("mock", before_prompt=wrong)',
+    'harness.resume(session, mode="Plan")',
+    'harness.resume(session, cwd="x")',
+    'tillerman.ask("x", mode="Plan")',
+    'tillerman.ask("x", max_cost="1")',
+    'session.prompt("x", when_busy="later")',
+]
+RIGHT = [
+    'harness.start("mock", mode="plan", timeout=3, on_permission=lambda request: None)',
+    "harness.start(None, servers={'py': tillerman.tool_server(wrong)}, output=int)",
+    "harness.resume(session, fork=True, approve='edits')",
+]
+HEAD = """
+import tillerman
+def wrong(a: int) -> int: return a
+async def main(harness: tillerman.Harness, session: tillerman.Session) -> None:
+"""
+
+
+def mypy(folder: Path, code: str) -> list[str]:
+    (folder / "snippet.py").write_text(code)
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "snippet.py"],
+        cwd=folder,
+        env={"MYPYPATH": str(Path(__file__).parents[2] / "src"), "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    return [line for line in ran.stdout.splitlines() if "error:" in line]
+
+
+@pytest.mark.timeout(300)
+def test_mypy_refuses_wrong_options_and_accepts_right_ones(tmp_path: Path) -> None:
+    names = "".join(f"    assert tillerman.{name} is not None\n" for name in tillerman.__all__)
+    calls = "".join(f"    await {call}\n" for call in (*RIGHT, *WRONG))
+    found = mypy(tmp_path, f"{HEAD}{names}{calls}")
+    first = f"{HEAD}{names}".count("\n") + len(RIGHT) + 1
+    assert {line.split(":")[1] for line in found} == {
+        str(first + number) for number in range(len(WRONG))
+    }, found
+
+
+@pytest.mark.parametrize("name", tillerman.__all__)
+def test_every_public_name_is_there_and_is_listed(name: str) -> None:
+    assert getattr(tillerman, name) is not None
+    assert name in dir(tillerman)
+
+
+def test_importing_tillerman_loads_nothing_heavy() -> None:
+    code = "import sys; import tillerman; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = set(ran.stdout.split())
+    heavy = {"asyncio", "typing", "msgspec", "apsw", "rich", "textual", "mcp", "jsonschema", "ssl"}
+    assert loaded & heavy == set()
+    own = {name for name in loaded if name.startswith("tillerman.")}
+    assert own == {"tillerman._version"}
