@@ -129,6 +129,6 @@ def test_the_examples_of_a_help_text_are_commands(lines: tuple[str, ...]) -> Non
 def test_the_public_names_are_those_in_all() -> None:
     import tillerman
 
-    assert sorted(tillerman.__all__) == sorted([*tillerman._HOMES, "__version__"])
+    assert sorted(tillerman.__all__) == sorted(tillerman._HOMES)
     for name in tillerman.__all__:
         assert getattr(tillerman, name) is not None

@@ -296,6 +296,7 @@ class Harness:
     # -- agents ----------------------------------------------------------------------------------
 
     def agents(self) -> list[str]:
+        """The names of all known agents, installed or not."""
         config = self.config
         return list(agents.available(config.agents, experimental=config.experimental_agents))
 
@@ -319,6 +320,7 @@ class Harness:
         return await self.management.account(name)
 
     async def models(self, name: str) -> Sequence[Model]:
+        """The models that an agent lists, or those of tillerman's table."""
         return await self.management.models(name)
 
     def _plan(

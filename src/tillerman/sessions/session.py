@@ -120,11 +120,13 @@ class Session:
                 yield entry
 
     async def until_idle(self, since: int = 0) -> AsyncIterator[Entry]:
+        """Yields the entries after this number, until the agent is idle."""
         async for page in self.pages_until_idle(since):
             for entry in page:
                 yield entry
 
     async def pages_until_idle(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        """Like `until_idle`, in pages of all new entries."""
         async for page in self._broadcast.pages(since, until=self._runner.is_idle):
             yield page
 
@@ -183,6 +185,7 @@ class Session:
         return request_id in self._runner.open_requests
 
     async def cancel(self) -> None:
+        """Cancels the running turn, and drops queued prompts."""
         await self._live.cancel()
 
     async def configure(
@@ -192,6 +195,7 @@ class Session:
         mode: Mode | None = None,
         approve: Preset | None = None,
     ) -> None:
+        """Changes these settings of the session; None: no change."""
         await self._live.configure(model=model, mode=mode, approve=approve)
 
     async def idle(self) -> None:
@@ -199,6 +203,7 @@ class Session:
         await self._runner.idle()
 
     def transcript(self) -> Transcript:
+        """The log, folded for reading: its turns, messages and calls."""
         from tillerman.core.transcript.transcript import fold
 
         return fold(read_all(self._log, self.id))
@@ -256,6 +261,7 @@ class AttachedSession:
             await self._at_rest.forget_rule(self.id, told)
 
     def transcript(self) -> Transcript:
+        """The log, folded for reading: its turns, messages and calls."""
         from tillerman.core.transcript.transcript import fold
 
         return fold(read_all(self._log, self.id))
@@ -265,6 +271,7 @@ class AttachedSession:
         return turn_result(self.transcript(), turn)
 
     async def cancel(self) -> None:
+        """Cancels the running turn, and drops queued prompts."""
         await self._call(Cancel())
 
     async def configure(

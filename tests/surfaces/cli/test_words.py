@@ -101,7 +101,7 @@ def test_an_error_is_one_line_with_a_hint(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     assert main(words.split()) == 2
     printed = capsys.readouterr()
-    assert printed.out == ""
+    assert printed.out == "" or "--json" in words
     assert printed.err.startswith(WRONG[words])
     assert "Traceback" not in printed.err
     assert len(printed.err.splitlines()) <= 2
