@@ -21,10 +21,10 @@ from tillerman.core.errors import TillermanError
 from tillerman.core.events import Event
 from tillerman.core.failure import Failure, FailureKind
 from tillerman.surfaces import exit_codes
-from tillerman.surfaces.exit_codes import exit_code as code_of
 from tillerman.surfaces.cli.parsing.argparse_errors import SUMMARY, subcommands
 from tillerman.surfaces.cli.parsing.parser import build
 from tillerman.surfaces.cli.views.error_report import kind_of
+from tillerman.surfaces.exit_codes import exit_code as code_of
 
 PACKAGE = Path(__file__).parents[1] / "src/tillerman"
 FOLDER = Path(__file__).parent / "reference"

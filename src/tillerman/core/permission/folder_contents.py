@@ -148,6 +148,14 @@ class Tree:
         """Absolute targets of the followed links in the tree."""
         return self._followed[1]
 
+    def followed(self) -> Iterator[str]:
+        """Absolute targets of the links that are followed now, as git tracks them."""
+        for folder, listing in self.listings:
+            for link in listing.links if self._access.follows_links else ():
+                path = posixpath.join(folder, link)
+                if self._is_known_to_git(path):
+                    yield self._resolve(path)
+
     @cached_property
     def _followed(self) -> tuple[list[tuple[str, FolderListing]], list[str]]:
         found = {one: self._files.below(one, frozenset()) for one in self.folders}
@@ -158,9 +166,8 @@ class Tree:
             for link in found[folder].links:
                 if len(targets) > _MOST_FOLLOWED:
                     break
-                path = posixpath.join(folder, link)
-                target = self._resolve(path)
-                if target in targets or not self._is_known_to_git(path):
+                target = self._resolve(posixpath.join(folder, link))
+                if target in targets:
                     continue
                 is_folder = self._files.is_folder(target)
                 if not is_folder and not self._reaches(link):

@@ -206,7 +206,7 @@ def spot_of(access: FileAccess, context: DecisionContext) -> PathLocation:
     if access.kind in ("write", "remove"):
         return holding(found, found.tree, context)
     if access.follows_links and found.tree and "outside" not in found.places:
-        linked = (seen_from_workspace(one, context) for one in found.tree.linked_files)
+        linked = (seen_from_workspace(one, context) for one in found.tree.followed())
         if not all(map(_is_inside, linked)):
             return replace(found, places=found.places | {"outside"})
     return found

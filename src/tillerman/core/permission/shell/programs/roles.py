@@ -169,7 +169,7 @@ def _operands(draft: InvocationDraft, roles: str) -> None:
     given = len(operands) - (row.operands.startswith("text") and "given" not in marks)
     if (
         row.default
-        and (given <= 0 or draft.parsed.unknown)
+        and (given <= 0 or (draft.parsed.unknown and row.effect == "runs"))
         and (not row.needs or row.needs in marks)
     ):
         take(draft, f"{row.default}{recursive}" if row.default == "read" else row.default, ".")
