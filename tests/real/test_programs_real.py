@@ -37,8 +37,7 @@ def shout(words: list[str]) -> str:
     return " ".join(words).upper()
 
 async def main():
-    # Gemini takes servers of nobody in a folder that it does not trust; Codex may start a turn
-    # before the servers have started
+    # Codex may start a turn before the servers have started
     servers = {"py": tillerman.tool_server(double), "other": tillerman.tool_server(shout)}
     async with tillerman.open() as harness:
         async with await harness.start(sys.argv[1], approve="auto", servers=servers) as session:
@@ -61,6 +60,8 @@ def environment(actor: Actor, double: ModelDouble, folder: ExampleFolder) -> dic
     home.mkdir(exist_ok=True)
     model = f'model = "{actor.model}"\n' if actor.model else ""
     config = f'accept_advisory = true\n[agents.{actor.agent}]\nbinary = "{actor.program}"\n{model}'
+    if actor.agent == "gemini":
+        config += "trust = true\n"  # it takes servers of nobody in a folder that it does not trust
     (home / "config.toml").write_text(config)
     return {
         **actor.environment(double.base_url, **{actor.key: KEY}),
