@@ -61,6 +61,6 @@ def test_a_command_of_an_example_is_one(words: list[str]) -> None:
 def test_the_public_names_are_those_in_all() -> None:
     import tillerman
 
-    assert sorted(tillerman.__all__) == sorted(tillerman._HOMES)
+    assert sorted({*tillerman.__all__} - {"__version__"}) == sorted(tillerman._HOMES)
     for name in tillerman.__all__:
         assert getattr(tillerman, name) is not None
