@@ -76,6 +76,6 @@ async def test_tools_are_refused_for_a_surface_on_which_an_agent_does_not_ask(
     (paths.config / "agents").mkdir()
     (paths.config / "agents" / "reader.md").write_text(READER.replace("mock", "gemini"))
     async with tillerman.open(paths=paths, cwd=project) as harness:
-        session = await harness.start("reader", approve="auto")
+        session = await harness.start("reader", approve="auto", check_account=False)
         with pytest.raises(Unsupported, match="gemini does not support a list of tools"):
             await session.ask("write a file")
