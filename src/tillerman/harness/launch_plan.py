@@ -44,6 +44,7 @@ _NAMED = 8  # variables to name in a notice
 UNATTENDED = 300.0  # seconds to wait for an answer without a terminal, unless configured
 
 
+# Long, since it has one parameter for each option of a session.
 def launch_plan(
     config: Config,
     agent: str,
