@@ -159,7 +159,7 @@ def test_every_built_in_agent_is_classified_by_what_it_declares(tmp_path: Path) 
     agents = {name: load(name).info for name in available()}
 
     assert {name for name, info in agents.items() if not info.runs_tools} == {"replay"}
-    assert agents["mock"].asks == {"write", "shell"}
+    assert agents["mock"].asks == {"write", "shell", "mcp"}
     assert {name for name, info in agents.items() if starts(name, "ask", False, tmp_path)} == {
         name
         for name, info in agents.items()

@@ -21,7 +21,9 @@ MAY_NAME = {
     "core/agent_files.py": "generated from the files.toml of all packages",
     "core/permission/search_paths.py": "whose search tool takes patterns that exclude files",
     "core/permission/shell/programs/tables/editors.py": "an editor's command",
+    "surfaces/cli/parsing/examples.py": "the examples in the help of the commands",
     "surfaces/tui/conversation/welcome.py": "a variant that is not selected automatically",
+    "sync.py": "the example of the synchronous Python API",
     "testing/model_double": "the APIs of model makers",
     "workspace/branch/skill_file.py": "in which order the skill folders of other tools are read",
 }

@@ -126,7 +126,7 @@ def test_the_examples_of_a_help_text_are_commands(lines: tuple[str, ...]) -> Non
         assert [parse(build(), words) for words in commands(line)] != []
 
 
-def test_the_public_names_are_those_in_all() -> None:
+def test_the_public_names_equal_all() -> None:
     import tillerman
 
     assert sorted(tillerman.__all__) == sorted(tillerman._HOMES)

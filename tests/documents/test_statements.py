@@ -16,12 +16,13 @@ from tests import CHECKOUT
 from tests.documents.pages import pages
 from tillerman import agents
 from tillerman.core.capabilities import capabilities
-from tillerman.core.failure import Failure, FailureKind, exit_code
+from tillerman.core.failure import Failure, FailureKind
 from tillerman.paths import Paths
 from tillerman.surfaces import exit_codes
 from tillerman.surfaces.cli.parsing.argparse_errors import option_strings, subcommands
 from tillerman.surfaces.cli.parsing.examples import EXAMPLES
 from tillerman.surfaces.cli.parsing.parser import build
+from tillerman.surfaces.exit_codes import exit_code
 
 DOCS = CHECKOUT / "docs"
 KINDS = get_args(FailureKind)

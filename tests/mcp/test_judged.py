@@ -179,10 +179,14 @@ def test_a_variable_cannot_change_what_was_allowed(machine: Machine) -> None:
     plain = wire.call("execute_shell", command="git status")
     assert "not a git repository" in text(plain)
     marker = machine.folder / "marker"
-    evil = {"GIT_TRACE_SETUP": str(marker), "GIT_PAGER": f"touch {marker}"}
-    changed = wire.call("execute_shell", command="git status", env=evil)
-    assert changed["isError"] and "No answer" in text(changed)
-    assert not marker.exists()
+    evil = {
+        "GIT_PAGER": (f"touch {marker}", "No answer"),
+        "GIT_TRACE_SETUP": (str(marker), "writes outside the workspace"),
+    }
+    for name, (value, reason) in evil.items():
+        changed = wire.call("execute_shell", command="git status", env={name: value})
+        assert changed["isError"] and reason in text(changed)
+        assert not marker.exists()
     wrong = wire.call("execute_shell", command="true", env={"A=B; touch x": "1"})
     assert wrong["isError"] and "env" in text(wrong)
 

@@ -53,9 +53,9 @@ PAIRS: dict[tuple[str, str], Test] = {
         isolation.test_an_isolated_command_of_one_client_has_no_files_of_anothers_home
     ),
     ("isolation", "archives"): (
-        isolation.test_what_is_unpacked_is_there_for_an_isolated_command_and_what_it_makes_can_be_packed
+        isolation.test_what_is_unpacked_is_visible_to_an_isolated_command_and_what_it_makes_can_be_packed
     ),
-    ("isolation", "large files"): isolation.test_a_large_file_of_an_isolated_command_is_whole,
+    ("isolation", "large files"): isolation.test_a_large_file_of_an_isolated_command_is_complete,
     ("isolation", "approval that waits"): (
         isolation.test_a_command_that_waited_for_approval_runs_at_its_level_and_leaves_nothing_before
     ),
@@ -72,7 +72,7 @@ PAIRS: dict[tuple[str, str], Test] = {
         names.test_an_archive_with_protected_names_is_refused_and_nothing_of_it_is_unpacked
     ),
     ("protected names", "large files"): (
-        names.test_a_protected_file_too_large_to_keep_is_unchanged_or_reported
+        names.test_a_protected_file_too_large_to_copy_is_unchanged_or_reported
     ),
     ("protected names", "approval that waits"): (
         names.test_a_command_that_was_approved_does_not_keep_a_protected_name_either
@@ -93,22 +93,22 @@ PAIRS: dict[tuple[str, str], Test] = {
         processes.test_while_an_approval_waits_processes_go_on_and_other_calls_are_answered
     ),
     ("restarts", "HTTP clients"): (
-        processes.test_after_a_restart_a_client_is_told_that_its_http_session_is_gone
+        processes.test_after_a_restart_a_client_learns_that_its_http_session_has_ended
     ),
     ("restarts", "archives"): (
-        processes.test_a_server_that_is_killed_while_it_unpacks_leaves_whole_files_alone
+        processes.test_a_server_killed_while_it_unpacks_leaves_only_whole_files
     ),
     ("restarts", "large files"): (
         processes.test_a_server_that_is_killed_while_it_writes_a_large_file_leaves_the_old_or_the_new
     ),
     ("restarts", "approval that waits"): (
-        processes.test_a_call_that_waited_when_its_server_was_killed_has_done_nothing
+        processes.test_a_call_that_waited_when_its_server_was_killed_has_no_effect
     ),
     ("HTTP clients", "archives"): (
         processes.test_two_clients_that_unpack_at_once_have_all_files_whole
     ),
     ("HTTP clients", "large files"): (
-        processes.test_a_large_file_is_written_over_http_and_one_too_large_harms_nobody
+        processes.test_a_large_file_is_written_over_http_and_one_too_large_affects_nobody
     ),
     ("HTTP clients", "approval that waits"): (
         processes.test_a_client_whose_call_waits_does_not_hold_up_another

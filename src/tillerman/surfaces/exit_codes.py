@@ -5,10 +5,13 @@ An error that no turn stored has its own code, in `tillerman.core.errors`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from typing import TYPE_CHECKING
 
-from tillerman.core.failure import Failure, FailureKind
+if TYPE_CHECKING:  # every command loads this module
+    from collections.abc import Iterable
+    from typing import Literal
+
+    from tillerman.core.failure import Failure, FailureKind
 
 NOT_READY = 3  # not installed, or not signed in
 CANCELLED = 130  # as a program ended by SIGINT

@@ -109,7 +109,7 @@ def test_a_request_of_a_killed_harness_is_listed_answered_and_used(bench: Bench)
     listed = bench.run("requests", "list").stdout
     assert rests in listed.splitlines()
     (waiting,) = json.loads(bench.run("requests", "list", "--json").stdout)
-    assert (waiting["session"], waiting["resting"]) == (session, True)
+    assert (waiting["session"], waiting["idle"]) == (session, True)
     name = f"{session}/{asked['event']['request_id']}"
     answered = bench.run("requests", "answer", name, "allow")
     assert (answered.returncode, answered.stdout) == (0, f"{rests}; the answer is applied then\n")

@@ -23,7 +23,7 @@ def _tree(folder: Path, *paths: str) -> Path:
 async def _found(picker: FilePicker, query: str) -> list[str]:
     while True:
         paths = await picker.find(query)
-        if not picker.looking:
+        if not picker.searching:
             return list(await picker.find(query) or ())
         assert paths is not None
         await picker.more()

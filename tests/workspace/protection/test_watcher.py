@@ -134,7 +134,7 @@ async def test_a_persistent_writer_loses_when_it_ends(
     fight = "i=0; while [ $i -lt 3000 ]; do echo evil > .mcp.json; i=$((i+1)); done"
     await run(watch, root, f"{fight}; {fight} & {fight}; wait")
     assert (root / ".mcp.json").read_bytes() == GOOD
-    assert len(list(aside.iterdir())) <= quarantines.MOST_THINGS
+    assert len(list(aside.iterdir())) <= quarantines.MOST_ENTRIES
 
 
 async def test_without_commands_nothing_is_restored_and_a_change_ends_the_watch(
@@ -521,7 +521,7 @@ async def test_a_flood_in_a_protected_folder_is_handled_as_one(
     assert {one.path.split("/")[0] for one in found} == {".claude"}
     assert [path.name for path in (root / ".claude").iterdir()] == ["settings.json"]
     assert (root / ".claude/settings.json").read_bytes() == GOOD
-    assert len(list(aside.iterdir())) <= quarantines.MOST_THINGS
+    assert len(list(aside.iterdir())) <= quarantines.MOST_ENTRIES
 
 
 async def test_a_flood_of_protected_names_is_restored(
