@@ -79,7 +79,6 @@ async def test_an_example_runs_with_it(
     assert ran.output.count("Hello from the model.") == (2 if more else 1)
 
 
-@pytest.mark.agents("claude", "gemini")
 async def test_it_calls_python_functions_of_two_servers(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
@@ -101,7 +100,10 @@ async def test_it_calls_python_functions_of_two_servers(
         cwd=folder.project, env=variables, capture_output=True, text=True, timeout=150,
     )  # fmt: skip
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.splitlines() == ["MCP completed", "MCP completed", "Both answered."]
+    *ended, text = ran.stdout.splitlines()
+    # Codex begins a turn while its servers start, and its first calls may fail
+    assert [line for line in ended if "failed" not in line] == ["MCP completed"] * 2
+    assert text == "Both answered."
 
 
 @pytest.mark.skipif(not shutil.which("npx"), reason="pyright is a Node program")
