@@ -15,10 +15,10 @@ from tillerman.agents.stdio.capability_check import refuse_unsupported
 from tillerman.config import Config
 from tillerman.config.settings import ISOLATION
 from tillerman.core.agent import Agent, SessionSpec
+from tillerman.core.answer_format import AnswerFormat
 from tillerman.core.callbacks import Callbacks
 from tillerman.core.capabilities import REPORTS_COST
 from tillerman.core.errors import Unsupported, UsageError
-from tillerman.core.output_schema import AnswerFormat
 from tillerman.core.session_options import check_options, session_spec
 from tillerman.sessions.run_settings import (
     SERVER,
@@ -209,7 +209,7 @@ def _answer_format(agent: Agent, given: dict[str, Any], repair: bool) -> AnswerF
     schema = given.get("output_schema")
     if schema is None:
         return None
-    from tillerman.sessions.output_check import check_schema
+    from tillerman.sessions.output_schema_check import check_schema
 
     check_schema(schema)
     if "schema" not in agent.info.can:

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tillerman.core.agent import Agent, SessionSpec
+from tillerman.core.answer_format import AnswerFormat
 from tillerman.core.callbacks import Callbacks
-from tillerman.core.output_schema import AnswerFormat
 from tillerman.core.session_options import Enforced, Handoff, Protected, RateLimit, with_options
 
 if TYPE_CHECKING:

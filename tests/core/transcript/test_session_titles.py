@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillerman.core.agent import File, Prompt
+from tillerman.core.answer_format import request_for
 from tillerman.core.events import Entry, TurnStarted
-from tillerman.core.output_schema import request_for
 from tillerman.core.transcript.handoff_summary import account
 from tillerman.core.transcript.session_titles import added_words, displayed_title, is_of_added_words
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.agents.decoding.message_assembler import MessageAssembler
+from tillerman.agents.opencode.run_usage import OpenCodeUsage
 from tillerman.agents.opencode.tools import (
     OpenCodeToolCall,
     attachments,
@@ -15,7 +16,6 @@ from tillerman.agents.opencode.tools import (
     plan,
     running,
 )
-from tillerman.agents.opencode.usage import OpenCodeUsage
 from tillerman.core.events import (
     Event,
     ToolFinished,

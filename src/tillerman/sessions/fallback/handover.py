@@ -24,7 +24,7 @@ from tillerman.sessions.fallback.policy import (
 from tillerman.sessions.fallback.turn_snapshot import TurnSnapshot
 from tillerman.sessions.limits.usage_meter import UsageMeter
 from tillerman.sessions.log.event_writer import EventWriter
-from tillerman.sessions.output_check import Repair
+from tillerman.sessions.output_schema_check import Repair
 from tillerman.sessions.run_settings import LaunchPlan, RunSettings
 
 GO_ON = Prompt("Continue where you stopped: the rate limit is over.")

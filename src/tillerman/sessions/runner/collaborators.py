@@ -25,7 +25,7 @@ from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
 from tillerman.sessions.log.event_writer import EventWriter
 from tillerman.sessions.log.sanitizer import EventSanitizer
 from tillerman.sessions.log.turn_numbers import TurnNumbers
-from tillerman.sessions.output_check import AnswerCheck
+from tillerman.sessions.output_schema_check import AnswerCheck
 from tillerman.sessions.permissions.bypass_detector import BypassDetector
 from tillerman.sessions.permissions.open_requests import OpenRequests
 from tillerman.sessions.permissions.project_rules import ProjectRules

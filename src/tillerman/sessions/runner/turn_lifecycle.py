@@ -18,7 +18,7 @@ from tillerman.core.session_options import WhenBusy
 from tillerman.sessions.fallback.handover import TurnProgress, as_failure
 from tillerman.sessions.fallback.policy import Replay, RetryAfter, SwitchAgent
 from tillerman.sessions.limits.enforcer import LimitEffects, StopAgent
-from tillerman.sessions.output_check import Repair
+from tillerman.sessions.output_schema_check import Repair
 from tillerman.sessions.runner.collaborators import Collaborators
 from tillerman.sessions.runner.turn_state import TurnAction, TurnInput, TurnMachine, TurnState
 

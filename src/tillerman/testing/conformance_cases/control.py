@@ -9,8 +9,8 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from tillerman.core.answer_format import AnswerFormat
 from tillerman.core.events import MessageChunk, Notice, ToolStarted, TurnEnded, UserMessage
-from tillerman.core.output_schema import AnswerFormat
 from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 from tillerman.testing.conformance_cases.case import case

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from tillerman.core.agent import File
+from tillerman.core.answer_format import AnswerFormat
 from tillerman.core.events import SettingsChanged
-from tillerman.core.output_schema import AnswerFormat
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say
 from tillerman.testing.scenario import Scenario, do, end, of, play, said

@@ -1,4 +1,4 @@
-"""Shell commands of one session: start, wait, write, kill, and reattach after a restart.
+"""Shell commands of one session: start, wait, write, kill. After a restart: `reattach.py`.
 
 Each has a row in a registry, written before its id is returned, and a folder with its output and
 exit file. Sync and async processes end with their harness; background ones continue under the
@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from tillerman.core.errors import TillermanError
 from tillerman.core.workspace_process import LIVE, Mode, WorkspaceProcess
-from tillerman.supervision.client.orphan_sweep import sweep_when_free
 from tillerman.supervision.isolation import ConfinedCommand, confine
 from tillerman.supervision.linux.process_table import boot_id
 from tillerman.workspace.files.refusal import Refused, refused
@@ -39,8 +38,8 @@ from tillerman.workspace.processes.process_records import (
     expire,
     now,
     resolve_all_lost,
-    resolve_lost,
 )
+from tillerman.workspace.processes.reattach import reattach
 from tillerman.workspace.processes.session_warden import SessionWarden
 
 MOST = 20  # at once, per session
@@ -87,7 +86,7 @@ class Processes:
         `clean` redacts secrets in a command before it is recorded.
         """
         opened = cls(session, registry, place, clean)
-        await opened._reattach()
+        await reattach(session, registry, place, opened._live, opened._warden)
         await resolve_all_lost(registry, place.folder, place.records)
         opened._expire()
         return opened
@@ -415,30 +414,6 @@ class Processes:
         await self._live.drain()
 
     # -- internals --------------------------------------------------------------------------------
-
-    async def _reattach(self) -> None:
-        """Reattaches to processes that ran when the last server of this session ended."""
-        rows = {row.id: row for row in self._registry.list(self._session, live=True)}
-        for marker in sorted({row.warden for row in rows.values() if row.warden}):
-            warden = await self._warden.rejoin(marker)
-            if warden is None:
-                continue
-            for name, job in warden.running.items():
-                if name not in rows:  # its id was never returned
-                    await job.kill()
-                    continue
-                row = rows.pop(name)
-                mode: Mode = "background" if job.lasting else row.mode
-                live = self._live.watch(LiveProcess(replace(row, mode=mode), job))
-                if job.pid:
-                    await self._live.record_reattached(live)
-                else:
-                    self._live.run_in_background(self._live.record_reattached(live))
-        held = self._warden.marker
-        for row in rows.values():
-            if row.warden and row.warden != held:
-                await sweep_when_free(self._place.records / row.warden)
-            await resolve_lost(row, self._registry, self._place.folder)
 
     def _expire(self) -> None:
         self._live.run_in_background(expire(self._registry, self._place.folder))

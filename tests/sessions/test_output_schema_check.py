@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.sessions.relay_desk import Second, entries_of, fallback, notices, of, said, script
 from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
+from tillerman.core.answer_format import AnswerFormat, NoJson, read_answer, request_for
 from tillerman.core.errors import UsageError
 from tillerman.core.events import Entry, TurnEnded, UserMessage
-from tillerman.core.output_schema import AnswerFormat, NoJson, read_answer, request_for
 from tillerman.sessions.fallback.policy import FallbackPolicy
-from tillerman.sessions.output_check import check_schema
+from tillerman.sessions.output_schema_check import check_schema
 from tillerman.surfaces.exit_codes import exit_code
 
 BIRD = {
