@@ -237,6 +237,21 @@ async def test_an_answer_elsewhere_waits_for_the_check_of_a_call(
     assert not written(harness)
 
 
+@pytest.mark.parametrize("answer", [Answer("allow"), None], ids=["allows", "has no opinion"])
+async def test_a_preset_that_is_tightened_during_a_check_decides(
+    harness: tillerman.Harness, answer: Answer | None
+) -> None:
+    async def check(request: PermissionRequested) -> Answer | None:
+        await session.configure(approve="none")
+        return answer
+
+    session = await started(harness, approve="auto", before_call=check)
+    async with asyncio.timeout(10):
+        await session.ask(ALLOWED)
+    assert [given[:2] for given in answers(session)] == [("deny", "policy")]
+    assert not written(harness)
+
+
 @pytest.mark.parametrize("name", REQUEST_CALLBACKS)
 async def test_a_deny_rule_comes_before_every_callback(tmp_path: Path, name: str) -> None:
     asked: list[PermissionRequested] = []

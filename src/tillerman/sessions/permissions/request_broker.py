@@ -144,7 +144,7 @@ class RequestBroker:
             self._resolve_or_wait(request, decision)
         elif decision is None or decision.verdict != "deny":
             self.requests.hold(request.request_id)
-            self._call_back(request, self._check(request, decision))
+            self._call_back(request, self._check(request))
         else:
             self._resolve_or_wait(request, decision)
 
@@ -153,13 +153,14 @@ class RequestBroker:
         if request.request_id in self.requests.ids and self._callbacks.answers(request):
             self._call_back(request, self._answer(request))
 
-    async def _check(self, request: PermissionRequested, decision: Decision | None) -> None:
+    async def _check(self, request: PermissionRequested) -> None:
         """`before_call`: its denial counts; its approval counts unless a rule denies the call."""
         outcome = await self._callbacks.before_call(request)
         if request.request_id not in self.requests.ids:
             return
         self.requests.release(request.request_id)
-        if outcome.answer is None:
+        decision = self.decide(request)  # again: the preset or the rules may have changed
+        if outcome.answer is None or (decision and decision.verdict == "deny"):
             self._resolve_or_wait(request, decision)
         else:
             self._resolve(request, outcome, "policy", "before_call")
