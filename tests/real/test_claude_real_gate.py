@@ -13,7 +13,7 @@ import pytest
 from tests.real.claude_desk import ClaudeDesk
 from tests.real.desk import of, run
 from tests.real.real_claude import RealClaude
-from tillerman.agents.claude.requests import MAX_WAIT
+from tillerman.agents.claude.requests import HOOK_TIMEOUT
 from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.agent import Prompt
@@ -171,7 +171,7 @@ async def test_a_request_that_is_never_answered_runs_nothing(
     spec = session_spec(cwd=claude.project, allowed_tools=(tool,) if lax else ())
     wire = ClaudeWire(spec)
     [hello] = wire.greet()
-    hello["request"]["hooks"]["PreToolUse"][0]["timeout"] = 2 if end == "late" else MAX_WAIT
+    hello["request"]["hooks"]["PreToolUse"][0]["timeout"] = 2 if end == "late" else HOOK_TIMEOUT
     process = await asyncio.create_subprocess_exec(
         str(claude.program),
         *[str(word) for word in wire.launch(spec, None).argv[1:]],
