@@ -140,7 +140,8 @@ def take_turn(
         group=Path(group.folder) if group else None,
         variables={"TILLERMAN_SUPERVISION": level} if level else {},
     )
-    events = [json.loads(line)["event"] for line in ran.stdout.splitlines()]
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    events = [line["event"] for line in lines if "event" in line]  # else the error of the start
     taken = [event["supervision"] for event in events if event["type"] == "agent_started"]
     ended = [event for event in events if event["type"] == "tool_finished"]
     return Turn(
