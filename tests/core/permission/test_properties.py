@@ -180,6 +180,8 @@ def wrapped(draw: st.DrawFn, name: str) -> str:
         line = word + line
     line = draw(st.sampled_from(["", "A=1 ", "A=1 B='x y' "])) + line
     for form in draw(st.lists(st.sampled_from(AROUND), max_size=4)):
+        if form == "ls | {}" and line.lstrip().startswith(("time ", "! ")):
+            line = f"{{ {line}; }}"  # behind a pipe they are no words of the shell
         line = form.format(line)
     return line
 
