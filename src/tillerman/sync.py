@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 _NAME = "tillerman"  # of the threads
 
-__all__ = ["Harness", "Session", "ask", "open"]
+__all__ = ["SyncHarness", "SyncSession", "ask", "open"]
 
 
 class _LoopThread:
@@ -89,9 +89,9 @@ async def _cancelled() -> None:
 
 def open(
     *, config: Config | None = None, cwd: Path | str = ".", paths: Paths | None = None
-) -> Harness:
+) -> SyncHarness:
     """Like `tillerman.open`; the harness is a context manager, or is closed by `close`."""
-    return Harness(aio.open_harness(config=config, cwd=cwd, paths=paths))
+    return SyncHarness(aio.open_harness(config=config, cwd=cwd, paths=paths))
 
 
 def ask(
@@ -110,7 +110,7 @@ def ask(
         thread.close()
 
 
-class Harness:
+class SyncHarness:
     """Like `tillerman.Harness`."""
 
     def __init__(self, opening: AbstractAsyncContextManager[aio.Harness]) -> None:
@@ -131,22 +131,24 @@ class Harness:
 
     def start(
         self, agent: str | None = None, *, title: str | None = None, **options: Unpack[StartOptions]
-    ) -> Session:
-        return Session(self._thread, self._run(self.aio.start(agent, title=title, **options)), self)
+    ) -> SyncSession:
+        return SyncSession(
+            self._thread, self._run(self.aio.start(agent, title=title, **options)), self
+        )
 
     def resume(
-        self, session: str | Session, *, fork: bool = False, **options: Unpack[ResumeOptions]
-    ) -> Session:
+        self, session: str | SyncSession, *, fork: bool = False, **options: Unpack[ResumeOptions]
+    ) -> SyncSession:
         resumed = self._run(self.aio.resume(_aio(session), fork=fork, **options))
-        return Session(self._thread, resumed, self)
+        return SyncSession(self._thread, resumed, self)
 
     def handoff(
-        self, session: str | Session, agent: str, **options: Unpack[ResumeOptions]
-    ) -> Session:
+        self, session: str | SyncSession, agent: str, **options: Unpack[ResumeOptions]
+    ) -> SyncSession:
         handed = self._run(self.aio.handoff(_aio(session), agent, **options))
-        return Session(self._thread, handed, self)
+        return SyncSession(self._thread, handed, self)
 
-    def find(self, session: str | Session) -> SessionRow:
+    def find(self, session: str | SyncSession) -> SessionRow:
         return self.aio.find(_aio(session))
 
     def list(self, limit: int = 50) -> Sequence[SessionRow]:
@@ -175,10 +177,12 @@ async def _exit(opening: AbstractAsyncContextManager[aio.Harness]) -> None:
     await opening.__aexit__(None, None, None)
 
 
-class Session:
+class SyncSession:
     """Like `tillerman.Session`; `aio` is that session."""
 
-    def __init__(self, thread: _LoopThread, session: aio_session.Session, harness: Harness) -> None:
+    def __init__(
+        self, thread: _LoopThread, session: aio_session.Session, harness: SyncHarness
+    ) -> None:
         self._thread = thread
         self._harness = harness  # which would be closed when nothing refers to it
         self.aio = session
@@ -246,5 +250,5 @@ async def _call(function: Any, *arguments: Any) -> None:
     function(*arguments)
 
 
-def _aio(session: str | Session) -> str | aio_session.Session:
-    return session.aio if isinstance(session, Session) else session
+def _aio(session: str | SyncSession) -> str | aio_session.Session:
+    return session.aio if isinstance(session, SyncSession) else session

@@ -24,7 +24,7 @@ HELLO = script({"say": "Hello."})
 
 
 @pytest.fixture
-def harness(tmp_path: Path) -> Iterator[sync.Harness]:
+def harness(tmp_path: Path) -> Iterator[sync.SyncHarness]:
     paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
     with sync.open(cwd=tmp_path, paths=paths) as harness:
         yield harness
@@ -34,7 +34,7 @@ def loop_threads() -> int:
     return sum(thread.name == "tillerman" for thread in threading.enumerate())
 
 
-def test_a_session_answers_streams_and_is_resumed(harness: sync.Harness) -> None:
+def test_a_session_answers_streams_and_is_resumed(harness: sync.SyncHarness) -> None:
     with harness.start("mock", approve="auto") as session:
         assert session.ask(HELLO).text == "Hello."
         events = [entry.event for entry in session.run(HELLO)]
@@ -45,7 +45,7 @@ def test_a_session_answers_streams_and_is_resumed(harness: sync.Harness) -> None
     check_log(entries(again.aio))
 
 
-def test_leaving_the_loop_early_cancels_the_turn(harness: sync.Harness) -> None:
+def test_leaving_the_loop_early_cancels_the_turn(harness: sync.SyncHarness) -> None:
     session = harness.start("mock", approve="auto")
     for entry in session.run(script({"say": "one two three"}, {"hang": True})):
         if isinstance(entry.event, MessageChunk):
@@ -55,7 +55,7 @@ def test_leaving_the_loop_early_cancels_the_turn(harness: sync.Harness) -> None:
     assert session.ask(HELLO).status == "completed"
 
 
-def test_callbacks_may_be_functions_or_coroutine_functions(harness: sync.Harness) -> None:
+def test_callbacks_may_be_functions_or_coroutine_functions(harness: sync.SyncHarness) -> None:
     async def allow(request: object) -> tillerman.Answer:
         return tillerman.Answer("allow")
 
@@ -66,7 +66,7 @@ def test_callbacks_may_be_functions_or_coroutine_functions(harness: sync.Harness
 
 
 def test_a_callback_that_calls_the_synchronous_api_fails_and_does_not_hang(
-    harness: sync.Harness,
+    harness: sync.SyncHarness,
 ) -> None:
     def ask_again(request: object) -> tillerman.Answer:
         return tillerman.Answer(session.ask(HELLO).text)
@@ -76,7 +76,7 @@ def test_a_callback_that_calls_the_synchronous_api_fails_and_does_not_hang(
     assert [call.outcome for call in done.calls] == ["denied"]
 
 
-def test_two_threads_use_one_harness_and_one_session(harness: sync.Harness) -> None:
+def test_two_threads_use_one_harness_and_one_session(harness: sync.SyncHarness) -> None:
     session = harness.start("mock", approve="auto")
 
     def ask(number: int) -> str:
@@ -138,7 +138,7 @@ def test_an_error_of_the_start_leaves_no_thread(tmp_path: Path) -> None:
     assert loop_threads() == before
 
 
-def test_an_answer_is_given_while_another_thread_waits(harness: sync.Harness) -> None:
+def test_an_answer_is_given_while_another_thread_waits(harness: sync.SyncHarness) -> None:
     session = harness.start("mock", approve="ask")
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(session.ask, script({"write": "a.txt", "text": "1"}))

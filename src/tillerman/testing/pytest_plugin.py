@@ -4,7 +4,7 @@
 | --- | --- |
 | `tillerman_home` | a new folder for all state of tillerman; no config of the user applies |
 | `tillerman_project` | an empty folder to work in |
-| `tillerman_sync` | an open `tillerman.sync.Harness` in that folder |
+| `tillerman_sync` | an open `tillerman.sync.SyncHarness` in that folder |
 | `tillerman_script` | `tillerman_script(steps, …)`: the options for a mock agent that plays them |
 | `tillerman_harness` | an open `tillerman.Harness` in that folder |
 | `tillerman_mock` | `await tillerman_mock(steps, …)`: a session whose agent plays the steps |
@@ -27,7 +27,7 @@ TYPE_CHECKING = False  # pytest loads this module at its start, in every project
 if TYPE_CHECKING:
     from typing import Any, TypedDict
 
-    from tillerman.sync import Harness
+    from tillerman.sync import SyncHarness
 
     class MockOptions(TypedDict):
         """The options that start the mock agent with a script."""
@@ -65,8 +65,8 @@ def tillerman_project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tillerman_sync(tillerman_home: Path, tillerman_project: Path) -> Iterator[Harness]:
-    """An open `tillerman.sync.Harness`."""
+def tillerman_sync(tillerman_home: Path, tillerman_project: Path) -> Iterator[SyncHarness]:
+    """An open `tillerman.sync.SyncHarness`."""
     from tillerman import sync
 
     with sync.open(cwd=tillerman_project) as harness:

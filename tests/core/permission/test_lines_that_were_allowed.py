@@ -112,7 +112,7 @@ PROTECTED = [
     "curl -sT a.txt file://$PWD/.git/hooks/f",
     "curl -sT a.txt file://$PWD/./.git/hooks/",
     "perl -i'.git/hooks/*' -pe 's/x/y/' a.txt",
-    "perl -i'../work/.git/hooks/*.f' -pe 's/x/y/' a.txt",
+    "perl -i'../ws/.git/hooks/*.f' -pe 's/x/y/' a.txt",
     "perl -i.git/hooks/* -pe 's/x/y/' a.txt",
     "sed -i.git/hooks/* s/x/y/ a.txt",
     "xz --files=list",
@@ -141,10 +141,10 @@ AROUND = [
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("allowed")
     files = {
-        "work/a.txt": "x\n", "work/b.txt": "x\n", "work/src/b.py": "x = 1\n", "work/.env": "K=1\n",
-        "work/data.json": "{}\n", "work/q.c": "int main(void){return 0;}\n", "work/list": ".env\n",
-        "work/Makefile": "all:\n\t@true\n", "tree/.vscode/f": "x\n",
-        "work/new.patch": "--- /dev/null\n+++ b/.vscode/f\n@@ -0,0 +1 @@\n+x\n",
+        "ws/a.txt": "x\n", "ws/b.txt": "x\n", "ws/src/b.py": "x = 1\n", "ws/.env": "K=1\n",
+        "ws/data.json": "{}\n", "ws/q.c": "int main(void){return 0;}\n", "ws/list": ".env\n",
+        "ws/Makefile": "all:\n\t@true\n", "tree/.vscode/f": "x\n",
+        "ws/new.patch": "--- /dev/null\n+++ b/.vscode/f\n@@ -0,0 +1 @@\n+x\n",
     }  # fmt: skip
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "bin/stub").write_text(f"#!/bin/sh\ntouch {shlex.quote(str(root))}/ran\n")
     (root / "bin/stub").chmod(0o755)
     for words in (["init", "-q"], ["add", "a.txt", "q.c"], ["commit", "-qm", "one"]):
-        subprocess.run(["git", *words], cwd=root / "work", env=environment(root), check=True)
+        subprocess.run(["git", *words], cwd=root / "ws", env=environment(root), check=True)
     return root
 
 
@@ -168,7 +168,7 @@ def verdict(root: Path, line: str, *rules: dict[str, Any]) -> str:
     policy = Policy.preset("auto", rules=[rule_of(one, "rules.toml:1") for one in rules])
     request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
     context = DecisionContext(
-        root / "work", home=root / "home", resolve=os.path.realpath, files=DiskFiles()
+        root / "ws", home=root / "home", resolve=os.path.realpath, files=DiskFiles()
     )
     return policy.decide(request, context).verdict
 
@@ -185,7 +185,7 @@ def effects(root: Path, line: str) -> set[str]:
         pytest.skip(f"{program} is not installed")
     before = found(root)
     subprocess.run(
-        ["bash", "-c", line], cwd=root / "work", env=environment(root), capture_output=True,
+        ["bash", "-c", line], cwd=root / "ws", env=environment(root), capture_output=True,
         stdin=subprocess.DEVNULL, timeout=30,
     )  # fmt: skip
     return found(root) - before
@@ -193,7 +193,7 @@ def effects(root: Path, line: str) -> set[str]:
 
 def found(root: Path) -> set[str]:
     paths = {os.path.relpath(one, root) for one in root.rglob("*")}
-    watched = ("out/", "home/", "ran", "work/.git/hooks/", "work/.vscode")
+    watched = ("out/", "home/", "ran", "ws/.git/hooks/", "ws/.vscode")
     return {one for one in paths if one.startswith(watched)}
 
 
@@ -266,10 +266,10 @@ def test_git_adds_no_file_that_it_ignores(
 ) -> None:
     root = tmp_path / "place"
     shutil.copytree(template, root, symlinks=True)
-    (root / "work/.gitignore").write_text(ignored)
+    (root / "ws/.gitignore").write_text(ignored)
     rule = {"deny": "no", "path": ".env"}
     assert verdict(root, "git add .", rule) == expected
-    listed = subprocess.run(["git", "add", "-nv", "."], cwd=root / "work", env=environment(root),
+    listed = subprocess.run(["git", "add", "-nv", "."], cwd=root / "ws", env=environment(root),
                             capture_output=True, text=True, check=True).stdout  # fmt: skip
     assert (".env'" in listed) == (expected == "ask")
 
@@ -286,11 +286,11 @@ def test_a_tree_with_a_link_that_leads_outside_is_not_read_unasked(
     shutil.copytree(template, root, symlinks=True)
     request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
     for target, expected in (("src", "allow"), ("../out", "ask"), ("../home", "ask")):
-        (root / "work/link").unlink(missing_ok=True)
-        (root / "work/link").symlink_to(target)
-        context = DecisionContext(root / "work", resolve=os.path.realpath, files=DiskFiles())
+        (root / "ws/link").unlink(missing_ok=True)
+        (root / "ws/link").symlink_to(target)
+        context = DecisionContext(root / "ws", resolve=os.path.realpath, files=DiskFiles())
         before = "allow" if tracked else expected
         assert Policy.preset(preset).decide(request, context).verdict == before
-        subprocess.run(["git", "add", "link"], cwd=root / "work", check=True)
+        subprocess.run(["git", "add", "link"], cwd=root / "ws", check=True)
         assert Policy.preset(preset).decide(request, context).verdict == expected
-        subprocess.run(["git", "rm", "-qf", "link"], cwd=root / "work", check=True)
+        subprocess.run(["git", "rm", "-qf", "link"], cwd=root / "ws", check=True)
