@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from tillerman.core.events import PermissionRequested
 from tillerman.core.permission.action import PolicyAction, names_of
 from tillerman.core.permission.command_actions import command_acts
 from tillerman.core.permission.path_location import DecisionContext, PathLocation, spot, spot_of
-from tillerman.core.permission.search_paths import SEARCHES, reached, searched_tree
+from tillerman.core.permission.search_paths import SEARCHES, reached, reads_folders, searched_tree
 from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess
+from tillerman.core.permission.tool_paths import file_addresses, other_texts, spellings
 from tillerman.core.tools import READS, WRITES, class_of, paths_of
 
 _MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
@@ -25,11 +26,35 @@ def acts_of(request: PermissionRequested, context: DecisionContext) -> list[Poli
         return list(_files(request, names, context))
     kind = class_of(request.tool)
     if kind == "network":
-        return [_network(request, names)]
-    spots = tuple(spot(path, context) for path in dict.fromkeys(named(request)))
+        addresses = file_addresses(request.input)
+        return [_network(request, names), *_mentions(request, addresses, names, context)]
+    paths = list(dict.fromkeys(named(request)))
+    spots = tuple(spot(one, context) for path in paths for one in spellings(path))
     server = server_of(request) if kind == "mcp" else None
     told = server or request.tool
-    return [PolicyAction("call", request.tool, names, names, told, spots, server=server)]
+    call = PolicyAction("call", request.tool, names, names, told, spots, server=server)
+    others = other_texts(request.input, paths) if kind == "mcp" else ()
+    return [call, *_mentions(request, others, names, context)]
+
+
+def _mentions(
+    request: PermissionRequested,
+    texts: Sequence[str],
+    names: frozenset[str],
+    context: DecisionContext,
+) -> Iterator[PolicyAction]:
+    """Texts of the input that may name files, for rules on paths."""
+    for text in texts:
+        spots = tuple(spot(one, context) for one in spellings(text))
+        yield PolicyAction(
+            "file",
+            request.tool,
+            names | names_of("Read"),
+            names,
+            text,
+            spots,
+            derived=True,
+        )
 
 
 def server_of(request: PermissionRequested) -> str | None:
@@ -52,8 +77,11 @@ def _files(
     tool = request.tool
     paths = list(dict.fromkeys(named(request)))
     for path in paths:
-        yield PolicyAction("file", tool, names, names, path, (_spot(request, path, context),))
-    if tree := searched_tree(tool, request.input, context):
+        spots = tuple(_spot(request, one, context) for one in spellings(path))
+        yield PolicyAction("file", tool, names, names, path, spots)
+    if tool not in SEARCHES:
+        yield from _mentions(request, other_texts(request.input, paths), names, context)
+    if tree := searched_tree(request, context):
         yield PolicyAction("file", tool, names, names, tree.told, (tree,))
     if not paths:
         nowhere = PathLocation("", frozenset({"unnamed"}))
@@ -65,7 +93,7 @@ def _spot(request: PermissionRequested, path: str, context: DecisionContext) -> 
     """The location of a path; deleting or moving a folder includes its content."""
     if request.tool in ("Delete", "Rename"):
         return spot_of(FileAccess(path, "remove", recursive=True), context)
-    if request.tool == "Read" and request.input.get("recursive") is True:
+    if request.tool == "Read" and reads_folders(request.input):
         return spot_of(FileAccess(path, "read", recursive=True), context)
     return spot(path, context)
 

@@ -14,6 +14,7 @@ from tillerman.core.events import PermissionRequested
 from tillerman.core.permission.action import PolicyAction, names_of
 from tillerman.core.permission.hidden_characters import hidden_characters, visible
 from tillerman.core.permission.listed_files import with_listed_files
+from tillerman.core.permission.outside_folders import outside_folders
 from tillerman.core.permission.path_location import (
     HIDDEN,
     UNREAD,
@@ -111,14 +112,18 @@ def command_acts(request: PermissionRequested, context: DecisionContext) -> Iter
         script = with_listed_files(raw, script, partial(_names_below, context))
     for one in start_directories(request):
         if not _is_within(one, context):
-            yield from _command(_to(one), line, context, changes_nothing=False)
+            yield from _command(_to(one), line, context, (), changes_nothing=False)
     yield from _unread(request, line, script)
     if line.strip() and not (script.commands or script.redirections or script.unread):
         yield PolicyAction("command", "Bash", _SHELL, _SHELL, line, line=line)
     changes_nothing = [_only_reads_inside(one, context) for one in script.commands]
     for command, rests in zip(script.commands, changes_nothing, strict=True):
         yield from _command(
-            command, line, context, changes_nothing=rests and not all(changes_nothing)
+            command,
+            line,
+            context,
+            outside_folders(command, script, context),
+            changes_nothing=rests and not all(changes_nothing),
         )
     for target in script.redirections:
         tool = _TOOLS[target.kind]
@@ -198,6 +203,7 @@ def _moved(script: ParsedScript, starts: Sequence[str]) -> ParsedScript:
             one,
             accesses=tuple(map(accessed, one.accesses)),
             directories=moved(one.directories),
+            folders=tuple(map(accessed, one.folders)),
         )
         for one in script.commands
     )
@@ -227,12 +233,18 @@ def _only_reads_inside(command: ParsedCommand, context: DecisionContext) -> bool
 
 
 def _command(
-    command: ParsedCommand, line: str, context: DecisionContext, *, changes_nothing: bool
+    command: ParsedCommand,
+    line: str,
+    context: DecisionContext,
+    folders: Sequence[PathLocation],
+    *,
+    changes_nothing: bool,
 ) -> Iterator[PolicyAction]:
+    """`folders`: those outside in which it may change files that the line does not name."""
     spots = [spot_of(one, context) for one in command.accesses]
     spots = _copied(command.accesses, spots, context)
     yield PolicyAction(
-        "command", "Bash", _SHELL, _SHELL, shown(command.text), tuple(spots), command, line,
+        "command", "Bash", _SHELL, _SHELL, shown(command.text), (*spots, *folders), command, line,
         derived=command.inner or changes_nothing,
     )  # fmt: skip
     for access, found in zip(command.accesses, spots, strict=True):

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 _CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 _PLAIN = frozenset(" \t\n")
-# letters, marks and symbols that are rendered blank
+# letters, marks and symbols that are rendered blank, or stand for text that cannot be decoded
 _BLANK = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164,
-              *range(0xFE00, 0xFE0E), 0xFFA0, *range(0xE0100, 0xE01F0)))
+              *range(0xFE00, 0xFE0E), 0xFFA0, 0xFFFD, *range(0xE0100, 0xE01F0)))
 )  # fmt: skip
 
 

@@ -34,7 +34,8 @@ from tillerman.core.permission.shell.parsed_script import (
 PLACES = ("inside", "outside", "protected", "instructions", "unnamed")
 # for text that could not be parsed fully or has invisible characters; only for built-in rules
 UNREAD, HIDDEN = "unread", "hidden"
-ALL_PLACES = frozenset({*PLACES, UNREAD, HIDDEN})
+WORKS_OUTSIDE = "works outside"  # the folder of a command that may change any file in it
+ALL_PLACES = frozenset({*PLACES, UNREAD, HIDDEN, WORKS_OUTSIDE})
 _LONGEST, _LONGEST_NAME = 4_096, 255
 
 
@@ -126,6 +127,10 @@ def _lenient_regex(pattern: str) -> tuple[re.Pattern[str], str]:
     return path_glob(folded, True), "name"
 
 
+# Of any process, not only of the one that opens it: all of a session may work in its folder.
+_PROCESS_FOLDER = re.compile(r"/+proc/(?:self|thread-self|\d+)(?:/task/\d+)?/(cwd|root)(?=/|$)")
+
+
 def spot(
     path: str,
     context: DecisionContext,
@@ -137,7 +142,7 @@ def spot(
     told = told or shown(path[:_LONGEST])
     if len(path) > _LONGEST or any(len(part) > _LONGEST_NAME for part in path.split("/")):
         return PathLocation(told, frozenset({"outside"}))  # no file system has such a file
-    if HOLE in path:
+    if HOLE in path or not _can_be_named(path):
         return PathLocation(told, frozenset({"unnamed"}))
     named: list[str] = []
     for folder in folders:
@@ -148,8 +153,22 @@ def spot(
         if whole is None:
             return PathLocation(told, frozenset({"outside"}))
         named.append(whole)
+        if process := _PROCESS_FOLDER.match(posixpath.normpath(whole)):
+            inside = posixpath.normpath(whole)[process.end() :]
+            named.append(f"{base if process[1] == 'cwd' else ''}{inside}" or "/")
     matches = _files_matching(named, context) if not SIGNS.isdisjoint(path) else None
     return _placed(told, [*named, *(matches or ())], context, removed, matches is not None)
+
+
+def _can_be_named(path: str) -> bool:
+    """Whether a file can have this name: what a program makes of a lone surrogate is unknown."""
+    if path.isascii():
+        return True
+    try:
+        path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _files_matching(patterns: Sequence[str], context: DecisionContext) -> list[str] | None:

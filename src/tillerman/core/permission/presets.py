@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tillerman.core.agent import Mode
 from tillerman.core.errors import UsageError
-from tillerman.core.permission.path_location import HIDDEN, UNREAD
+from tillerman.core.permission.path_location import HIDDEN, UNREAD, WORKS_OUTSIDE
 from tillerman.core.permission.rules import Rule
 from tillerman.core.permission.shell.parsed_script import Effect
 from tillerman.core.session_options import Preset
@@ -113,6 +113,13 @@ _UNREAD = Rule(
 _UNNAMED = Rule(
     "guard.unnamed", "ask", "a write that names no file", tools=WRITES, paths=("unnamed",)
 )
+_WORKS_OUTSIDE = Rule(
+    "guard.directory",
+    "ask",
+    "runs in a folder outside the workspace, and does not only read",
+    tools=frozenset({"shell"}),
+    paths=(WORKS_OUTSIDE,),
+)
 _READS = Rule("reads", "allow", "reads inside the workspace", tools=READS, paths=("inside",))
 _HARMLESS = Rule("harmless", "allow", "changes nothing", tools=frozenset({"TodoWrite", "Question"}))
 _SUBAGENTS = Rule("subagents", "allow", "its calls are checked one by one", tools=_SUBAGENT)
@@ -129,7 +136,8 @@ _READING_COMMANDS = Rule(
     tools=frozenset({"shell"}),
     effects=_READING,
 )
-_FREE = (_PROTECTED, _OUTSIDE, _UNREAD, _UNNAMED, _READS, _READING_COMMANDS, _HARMLESS, _SUBAGENTS)
+_GUARDS = (_UNREAD, _UNNAMED, _WORKS_OUTSIDE)
+_FREE = (_PROTECTED, _OUTSIDE, *_GUARDS, _READS, _READING_COMMANDS, _HARMLESS, _SUBAGENTS)
 
 _PRESETS: dict[str, tuple[Rule, ...]] = {
     "ask": (*_FREE, Rule("ask.rest", "ask", "only reads inside the workspace need no approval")),
@@ -157,8 +165,7 @@ _PRESETS: dict[str, tuple[Rule, ...]] = {
     "auto": (
         _PROTECTED,
         replace(_OUTSIDE, verdict="ask"),
-        _UNREAD,
-        _UNNAMED,
+        *_GUARDS,
         Rule("auto.rest", "allow", "allowed unless a guard denies it"),
     ),
     "readonly": (

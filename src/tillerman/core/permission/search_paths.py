@@ -10,12 +10,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission.folder_contents import Tree
+from tillerman.core.permission.folder_contents import Tree, fold_path
 from tillerman.core.permission.path_location import DecisionContext, PathLocation, spot
-from tillerman.core.permission.patterns import path_glob
+from tillerman.core.permission.patterns import Glob, path_glob, text_glob
 from tillerman.core.permission.shell.expansion.brace_expansion import expand_braces
 from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess
 from tillerman.core.permission.shell.parsing.syntax import Literal, UnparsableCommand
+from tillerman.core.permission.tool_paths import plain_key
 
 SEARCHES = frozenset({"LS", "Glob", "Grep", "SemSearch"})
 _OPENING = frozenset({"Glob", "Grep", "SemSearch"})  # tools that report files below a folder
@@ -27,11 +28,10 @@ _PLACES = frozenset({
     "searchdirectory", "searchpath", "targetdirectories", "targetdirectory", "targetfile",
     "workdir", "workingdirectory",
 })  # fmt: skip
-_GLOBS = frozenset({
-    "exclude", "excludepattern", "glob", "globpattern", "globs", "include", "includepattern",
-})  # fmt: skip
+_GLOBS = frozenset({"glob", "globpattern", "globs", "include", "includepattern", "includes"})
 _WORDS = frozenset({
-    "description", "explanation", "filetype", "ignore", "language", "mode", "outputmode", "pattern",
+    "description", "exclude", "excludepattern", "excludes", "explanation", "filetype", "ignore",
+    "language", "mode", "outputmode", "pattern",
     "patterns", "q", "query", "reason", "regex", "searchterm", "server", "sort", "sortby", "title",
     "tokensnum", "type",
 })  # fmt: skip
@@ -40,7 +40,7 @@ _WORDS = frozenset({
 def reached(tool: str, input: Mapping[str, Any]) -> Iterator[str]:
     """Paths and path patterns; `HOLE` for a value that cannot be interpreted."""
     for key, value in input.items():
-        word = key.replace("_", "").replace("-", "").lower()
+        word = plain_key(key)
         if word in _GLOBS or (tool == "Glob" and word in ("pattern", "patterns")):
             for pattern in _texts(value):
                 if not all(one.startswith(_ANYWHERE) for one in pattern.split()):
@@ -51,42 +51,150 @@ def reached(tool: str, input: Mapping[str, Any]) -> Iterator[str]:
             yield from (HOLE for _ in _texts(value))
 
 
-def searched_tree(
-    tool: str, input: Mapping[str, Any], context: DecisionContext
-) -> PathLocation | None:
+def reads_folders(input: Mapping[str, Any]) -> bool:
+    """Whether a tool that reads files takes folders and globs as well: it reads many."""
+    return input.get("recursive") is True or any(
+        plain_key(key) in _GLOBS or (isinstance(value, list) and plain_key(key) in _PLACES)
+        for key, value in input.items()
+    )
+
+
+def _is_search(tool: str, input: Mapping[str, Any]) -> bool:
+    """Whether it reads files that it finds below a folder."""
+    if tool in _OPENING:
+        return True
+    return tool == "Read" and any(
+        plain_key(key) in _GLOBS
+        or (plain_key(key) in _PLACES and any(map(_GLOB.search, _texts(value))))
+        for key, value in input.items()
+        if plain_key(key) in _GLOBS or isinstance(value, list)
+    )
+
+
+def searched_tree(request: PermissionRequested, context: DecisionContext) -> PathLocation | None:
     """All files that a search reads; None if nothing can be looked up on disk."""
-    if context.files is None or tool not in _OPENING:
+    tool, input = request.tool, request.input
+    if context.files is None or not _is_search(tool, input):
         return None
     folders: list[str] = []
     patterns: list[str] = []
     for key, value in input.items():
-        word = key.replace("_", "").replace("-", "").lower()
+        word = plain_key(key)
         if word in _GLOBS or (tool == "Glob" and word in ("pattern", "patterns")):
-            patterns += [one for text in _texts(value) for one in _placed(text)]
+            patterns += _texts(value)
         elif word in _PLACES:
             folders += _texts(value)
+    if tool == "Read":
+        patterns += folders
+        folders = [".", *(one for one in folders if not _GLOB.search(one))]
     found = spot(folders[0] if folders else ".", context)
-    roots = list(dict.fromkeys(found.wholes[1::2]))
-    matched = _matcher(patterns, context.agent) if HOLE not in patterns else None
-    tree = Tree(context.files, roots, FileAccess(".", "read", recursive=True), matched)
+    wholes = [whole for one in folders or ["."] for whole in spot(one, context).wholes]
+    wholes += _other_folders(wholes[1::2], patterns, context)
+    roots = list(dict.fromkeys(wholes[1::2]))
+    # an agent of a known name whose calls cannot be changed is another one by that name
+    agent = context.agent if request.changeable else ""
+    follows = agent not in _FOLLOWING_NO_LINKS
+    linked = follows and any(context.files.below(one, frozenset()).links for one in roots)
+    matched = _matcher(patterns, wholes, agent, linked=linked)
+    access = FileAccess(".", "read", recursive=True, follows_links=follows)
+    tree = Tree(context.files, roots, access, matched, context.resolve)
     return replace(found, tree=tree)
 
 
-def _matcher(patterns: Sequence[str], agent: str) -> Callable[[str], bool] | None:
-    """Matches paths below the folder; a pattern without `/` matches file names, as in ripgrep."""
-    wanted = [one.removeprefix("./") for one in patterns if not one.startswith("!")]
+_MOST_FOLDERS = 50
+
+
+def _other_folders(
+    roots: Sequence[str], patterns: Sequence[str], context: DecisionContext
+) -> list[str]:
+    """Folders elsewhere that patterns name, through a link or not: as written and resolved."""
+    tops = dict.fromkeys(top for one in patterns for top in _literal_folders(one))
+    named = [posixpath.normpath(posixpath.join(root, top)) for root in roots for top in tops]
+    found: list[str] = []
+    for one in dict.fromkeys(named[:_MOST_FOLDERS]):
+        target = context.resolve(one)
+        if target != one or not any(f"{one}/".startswith(f"{root}/") for root in roots):
+            found += [one, target]
+    return found
+
+
+def _literal_folders(pattern: str) -> Iterator[str]:
+    """The folders before the first glob of a pattern, which may be links."""
+    for one in _alternatives(pattern.replace("\\", "")):
+        literal: list[str] = []
+        for part in one.split("/")[:-1]:
+            if _GLOB.search(part) or HOLE in part:
+                break
+            literal.append(part)
+        if any(literal):
+            yield "/".join(literal)
+
+
+# Agents whose search tools are known to skip links; others may follow them.
+_FOLLOWING_NO_LINKS = frozenset({"claude"})
+_GLOB = re.compile(r"[*?\[\]{}()|!+@]")
+
+
+def _matcher(
+    patterns: Sequence[str], roots: Sequence[str], agent: str, *, linked: bool
+) -> Callable[[str], bool] | None:
+    """Matches paths below the roots that a tool may find, whatever its kind of pattern.
+
+    Tools differ in what a pattern is relative to, whether `*` matches `/`, whether a folder stands
+    for its files, and where they split a text into patterns: whatever one of them may find counts.
+    `linked`: links lead to further folders, whose names in the pattern are unknown.
+    """
     left_out = _excluded(patterns) if agent in _EXCLUDING else None
-    if not wanted and not left_out:
+    wanted = [part for one in patterns for part in _split(one) if not part.startswith("!")]
+    loose = [_loose_globs(end) for one in wanted for end in (_ends(one) if linked else (one,))]
+    globs = [] if None in loose else [glob for found in loose for glob in found or ()]
+    if not globs and not left_out:
         return None
-    globs = [(path_glob(one.lstrip("/"), False), "/" in one) for one in wanted]
+    starts = list(dict.fromkeys(map(fold_path, roots)))
 
     def matched(path: str) -> bool:
         if left_out and left_out(path):
             return False
-        name = path.rpartition("/")[2]
-        return not globs or any(regex.fullmatch(path if deep else name) for regex, deep in globs)
+        if not globs:
+            return True
+        folded = fold_path(path)
+        wholes = (f"{start}/{folded}" for start in starts)
+        return any(glob.surely(end) for whole in wholes for end in _ends(whole) for glob in globs)
 
     return matched
+
+
+def _split(text: str) -> Iterator[str]:
+    """The text, and the parts of it, if blanks or commas separate patterns."""
+    parts = [text, *text.split()]
+    parts += [piece for part in parts[1:] if "{" not in part for piece in part.split(",")]
+    yield from dict.fromkeys(part for part in parts if part)
+
+
+def _loose_globs(pattern: str) -> list[Glob] | None:
+    """Globs that match at least what the pattern does in any tool; None: anything."""
+    plain = pattern.replace("\\", "")
+    if ".." in plain or plain.startswith((":", "~", "file:")) or re.search(r"[()|]", plain):
+        return None
+    plain = re.sub(r"\[[^\]/]*\]|\?", "*", plain)
+    if "[" in plain or "]" in plain:
+        return None
+    found: list[Glob] = []
+    for one in _alternatives(plain):
+        if HOLE in one or "{" in one or "}" in one:
+            return None
+        loose = re.sub(r"\*+/?", "*", fold_path(one)).removeprefix("./").strip("/")
+        if loose in ("", "."):
+            return None if one else found
+        found += [text_glob(loose), text_glob(f"{loose}/*")]
+    return found
+
+
+def _ends(path: str) -> Iterator[str]:
+    """The path from each of its parts on."""
+    yield path
+    while path := path.partition("/")[2]:
+        yield path
 
 
 # -- searches that exclude files -------------------------------------------------------------------
@@ -111,7 +219,7 @@ def searching_without(
     """
     if not request.changeable or not keys_to_leave_files_out(request.tool, context.agent):
         return None
-    keys = {key.replace("_", "").replace("-", "").lower() for key in request.input}
+    keys = set(map(plain_key, request.input))
     if keys & _GLOBS:
         return None
     folders = [one for key in request.input if key == "path" for one in _texts(request.input[key])]
@@ -153,12 +261,16 @@ def _texts(value: object) -> Iterator[str]:
 
 def _placed(pattern: str) -> Iterator[str]:
     plain = pattern.replace("\\", "")
-    if ".." in plain.partition("**")[2]:  # `**` may match no folder at all
-        yield HOLE
+    if re.search(r"[*?\[(].*\.\.|\.\.[^/].*[*?\[(]|\.\./.*[*?\[(]", plain):
+        yield HOLE  # a glob may match no folder at all, and `..` lead back
         return
+    for one in _alternatives(plain):
+        yield HOLE if "{" in one else one
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
     try:
-        parts = expand_braces((Literal(plain),))
+        parts = expand_braces((Literal(pattern),))
     except UnparsableCommand:
         parts = [(Literal(HOLE),)]
-    for one in ("".join(part.text for part in word if isinstance(part, Literal)) for word in parts):
-        yield HOLE if "{" in one else one
+    yield from ("".join(part.text for part in word if isinstance(part, Literal)) for word in parts)

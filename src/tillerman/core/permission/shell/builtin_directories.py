@@ -7,7 +7,13 @@ import re
 from tillerman.core.permission.shell.command_execution import BuiltinCall
 from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
 from tillerman.core.permission.shell.expansion.word_expansion import WORKING
-from tillerman.core.permission.shell.parsed_script import HOLE, Directory, FileAccess, is_open
+from tillerman.core.permission.shell.parsed_script import (
+    HOLE,
+    SIGNS,
+    Directory,
+    FileAccess,
+    is_open,
+)
 from tillerman.core.permission.shell.shell_state import (
     Directories,
     ShellState,
@@ -27,11 +33,23 @@ def cd(call: BuiltinCall) -> EvaluationOutcome:
     if not operands:
         home = state.variables.get("HOME", "~")
         return _to(call, home if isinstance(home, str) else HOLE)
-    if len(operands) > 1 or is_open(operands[0]):
+    if len(operands) > 1 or (is_open(operands[0]) and not _is_plain_glob(state, operands[0])):
         return _moved(call, (None,))
     if operands[0] == "-":
         return _moved(call, state.previous or (None,))
     return _to(call, operands[0])
+
+
+def _is_plain_glob(state: ShellState, target: str) -> bool:
+    """Whether it only matches folders below: neither an option, nor `-` or `..`."""
+    starts = [part[:1] for part in target.split("/")]
+    return (
+        HOLE not in target
+        and starts[0] not in (*SIGNS, "-")
+        and not any(part.startswith(".") and is_open(part) for part in target.split("/"))
+        and "CDPATH" not in state.variables
+        and "cdable_vars" not in state.options
+    )
 
 
 def _to(call: BuiltinCall, target: str) -> EvaluationOutcome:

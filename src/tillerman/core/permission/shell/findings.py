@@ -150,7 +150,9 @@ class Findings:
         if self._links:
             commands = [
                 replace(
-                    one, accesses=tuple(through_links(one.accesses, self._links, at, one.words))
+                    one,
+                    accesses=tuple(through_links(one.accesses, self._links, at, one.words)),
+                    folders=tuple(through_links(one.places, self._links, at, one.words)),
                 )
                 for at, one in enumerate(commands)
             ]

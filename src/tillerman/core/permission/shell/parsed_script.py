@@ -59,8 +59,21 @@ class ParsedCommand(Struct, frozen=True):
     accesses: tuple[FileAccess, ...] = ()
     hosts: tuple[str, ...] = ()
     directories: tuple[Directory, ...] = ("",)  # where it may run
+    folders: tuple[FileAccess, ...] = ()  # where it works; empty: in those directories only
     inner: bool = False  # run by another command that is decided as a whole (sudo)
     span: tuple[int, int] | None = None  # offsets in the raw line, if it is there verbatim
+
+    @property
+    def places(self) -> tuple[FileAccess, ...]:
+        """The folders that it works in."""
+        return self.folders or (FileAccess(".", "read", directories=self.directories),)
+
+    @property
+    def may_change_any(self) -> bool:
+        """Whether it may change files there that the line does not name."""
+        if self.effect == "writes" and not self.doubts:
+            return not any(one.kind in ("write", "remove") for one in self.accesses)
+        return self.effect == "runs" or bool(self.doubts)
 
 
 class ParsedScript(Struct, frozen=True):

@@ -37,6 +37,7 @@ from tillerman.core.permission.shell.programs.code_text import named_files, pass
 from tillerman.core.permission.shell.programs.mentions import mentioned
 from tillerman.core.permission.shell.programs.table import WITH_SUBCOMMANDS
 from tillerman.core.permission.shell.programs.tables.files import TEMPORARY
+from tillerman.core.permission.shell.programs.work_folders import folders_in_variable
 from tillerman.core.permission.shell.shell_programs import (
     SHELLS,
     ShellCall,
@@ -121,10 +122,14 @@ class ProgramExecution:
         if stands:
             for access in found.accesses:
                 self.findings.access(replace(access, directories=state.directories))
-        before = len(self.findings.commands)
+        commands = self.findings.commands
+        first = len(commands)
         for run in found.runs:
+            before = len(commands)
             self._run(run, words, found, state, context)
-        if stands and len(self.findings.commands) == before:
+            if index >= 0 and not (run.remote or context.remote):
+                commands[index] = _also_working_in(commands[index], commands[before:])
+        if stands and len(commands) == first:
             self.add(words, found, state, context)
 
     def _given_texts(self, found: Invocation) -> Invocation:
@@ -341,10 +346,33 @@ class ProgramExecution:
                 accesses=accesses,
                 hosts=found.hosts,
                 directories=state.directories,
+                folders=() if context.remote else _work_folders(found, state),
                 inner=context.inner or shell.inner,
                 span=context.span if not context.depth else None,
             )
         )
+
+
+def _work_folders(found: Invocation, state: ShellState) -> tuple[FileAccess, ...]:
+    """The folders that it works in, if its options or variables name any."""
+    named = [*found.folders]
+    for name in sorted(state.exported & state.variables.keys()):
+        value = state.variables[name]
+        named += folders_in_variable(name, value) if isinstance(value, str) else ()
+    if not found.directory and not named:
+        return ()
+    bases = state.directories
+    if found.directory:
+        bases = limited(below(base, found.directory) for base in bases)
+    return tuple(FileAccess(path, "read", directories=bases) for path in (".", *named))
+
+
+def _also_working_in(command: ParsedCommand, inner: Sequence[ParsedCommand]) -> ParsedCommand:
+    """The command, which is decided as a whole with those that it runs."""
+    places = [place for one in inner if one.inner and one.may_change_any for place in one.places]
+    if all(one.directories == ("",) and one.path == "." for one in places):
+        return command
+    return replace(command, folders=tuple(dict.fromkeys((*command.places, *places))))
 
 
 def _with_random_names(found: Invocation, state: ShellState) -> Invocation:

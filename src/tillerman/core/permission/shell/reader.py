@@ -21,6 +21,7 @@ _CACHED = 1_000  # characters
 FAULT = "the parser failed"
 _ODD = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
 _FINE = frozenset(" \t\n")
+_UNSURE = SIGNS | {"\ufffd"}  # stands for what could not be decoded
 
 
 def read(line: str, start: str = "") -> ParsedScript:
@@ -73,7 +74,7 @@ def _odd(line: str) -> str:
     """A character that is invisible, or looks like another."""
     if line.isascii() and line.isprintable():
         return ""
-    odd = {c for c in set(line) - _FINE if unicodedata.category(c) in _ODD or c in SIGNS}
+    odd = {c for c in set(line) - _FINE if unicodedata.category(c) in _ODD or c in _UNSURE}
     return min(odd, default="")
 
 

@@ -62,6 +62,7 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
                 doubts.append("a shell that reads a file first")
             elif word.lstrip("-") not in _LONG:
                 return ShellCall(doubts=("an unknown option of a shell",))
+            names.add(word.lstrip("-"))
             continue
         letters += word[1:]
         takes = word.count("o") + word.count("O")
@@ -79,7 +80,7 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
         rest = rest[1:]
     found = ShellCall(
         options=frozenset(names),
-        dialects=SHELLS[posixpath.basename(words[0])],
+        dialects=_dialects(words[0], names, state),
         doubts=tuple(doubts),
         first=tuple(first),
         interactive="i" in letters,
@@ -94,6 +95,13 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
     if rest and "s" not in letters:
         return _file(rest, found, state)
     return _stdin(found._replace(positional=_arguments(rest)), state)
+
+
+def _dialects(program: str, names: set[str], state: ShellState) -> tuple[Dialect, ...]:
+    """Bash in its POSIX mode reads some words as other shells do, such as `time -p`."""
+    dialects = SHELLS[posixpath.basename(program)]
+    posix = "posix" in names or {"POSIXLY_CORRECT", "POSIX_PEDANTIC"} & state.variables.keys()
+    return tuple(dict.fromkeys((*dialects, "posix"))) if posix and dialects == _BASH else dialects
 
 
 def _startup_files(words: list[str], letters: str, state: ShellState) -> tuple[str, ...]:

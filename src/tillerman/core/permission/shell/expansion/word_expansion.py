@@ -224,6 +224,8 @@ class Expansion:
                     self.state = self._shell.run_in_shell(part.body, self.state)
                     return HOLE
                 return self._shell.substitute(part.body, self.state)
+            case ProcessSubstitution() if not part.body.commands:
+                return ""  # bash leaves out an empty one
             case ProcessSubstitution():
                 self.runs_commands = True
                 printed = self._shell.substitute(part.body, self.state)

@@ -15,6 +15,7 @@ from tillerman.core.permission.shell.programs.options import Parsed, ProgramOpti
 from tillerman.core.permission.shell.programs.roles import fill, take
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 from tillerman.core.permission.shell.programs.table import ROWS, WITH_SUBCOMMANDS, family
+from tillerman.core.permission.shell.programs.work_folders import named_folders
 
 _STANDARD = frozenset({
     "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin",
@@ -71,6 +72,7 @@ def _unknown(
         hosts=hosts_in(words[1:]),
         doubts=doubts,
         passed=(*passed_commands(words), *passed_commands(["", stdin.text or ""])),
+        folders=named_folders(words),
     )
 
 
@@ -81,7 +83,8 @@ def _known(
     text = joined(written)
     if words[0] not in WITH_SUBCOMMANDS:
         parsed, options = _parsed(words[1:], row.options, row)
-        return _filled(InvocationDraft(words, row, stdin, parsed), options).finish(text, others)
+        draft = _filled(InvocationDraft(words, row, stdin, parsed), options)
+        return _finished(draft, text, others, words, row)
     top, options = _parsed(words[1:], row.options, replace(row, style="posix"))
     rest = words[1 + top.rest :]
     if top.rest:
@@ -103,14 +106,25 @@ def _known(
         for path in outputs(rest):
             draft.access(path, "write")
         _settle(draft)
-        return replace(draft.finish(text, others), passed=passed_commands(words))
+        found = _finished(draft, text, others, words, row)
+        return replace(found, passed=passed_commands(words))
     spec = f"{sub.options} {row.options}" if row.everywhere else sub.options
     parsed, options = _parsed(rest[depth:], spec, sub)
     draft = InvocationDraft(
         [" ".join([words[0], *rest[:depth]]), *rest[depth:]], sub, stdin, parsed
     )
     _take_top(draft, top)
-    return _filled(draft, options).finish(text, others)
+    return _finished(_filled(draft, options), text, others, words, row)
+
+
+def _finished(
+    draft: InvocationDraft, text: str, others: Sequence[str], words: Sequence[str], row: Row
+) -> Invocation:
+    found = draft.finish(text, others)
+    if found.effect == "reads" or any(run.remote for run in found.runs):
+        return found
+    folders = named_folders(words, row, draft.entered)
+    return replace(found, folders=folders) if folders else found
 
 
 def _parsed(

@@ -49,3 +49,5 @@ class Invocation(Struct, frozen=True):
     links: tuple[tuple[str, str], ...] = ()
     # (target, name): afterwards `name` may be, or contain, a link to `target`, a path from the
     # working directory; HOLE if unknown
+    directory: str = ""  # it changes to this directory first; HOLE: unknown
+    folders: tuple[str, ...] = ()  # that its options name for it to work in besides

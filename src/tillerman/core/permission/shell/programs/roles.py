@@ -118,6 +118,7 @@ def take(draft: InvocationDraft, role: str, value: str, what: str = "") -> None:
         case "host":
             draft.hosts += hosts_in([value], bare=True) or ([HOLE] if HOLE in value else [])
         case "dir" if value:
+            draft.entered.append(value)
             draft.directory = f"{draft.directory}/{value}" if draft.directory else value
         case "config":
             draft.doubt(f"{what} can run any program")

@@ -69,6 +69,7 @@ class InvocationDraft:
         self.links: list[tuple[str, str]] = []
         self.others: list[str] = []
         self.directory = ""  # the directory it changes to first
+        self.entered: list[str] = []  # as its options name it
         self.only: list[str] = []
 
     def at_least(self, effect: Effect) -> None:
@@ -166,6 +167,7 @@ class InvocationDraft:
             tuple(dict.fromkeys(self.doubts)),
             self._passed() if self.row.passes else (),
             tuple((below(directory, a), below(directory, b)) for a, b in self.links),
+            directory,
         )
 
     def _passed(self) -> tuple[str, ...]:

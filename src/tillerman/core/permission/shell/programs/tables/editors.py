@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tillerman.core.patch_text import patched_files as changed_by_patch
 from tillerman.core.permission.shell.parsed_script import HOLE
 from tillerman.core.permission.shell.programs.git_arguments import patched_files
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
@@ -51,6 +52,15 @@ def _patch(draft: InvocationDraft) -> None:
         patched_files(draft)
 
 
+def _apply_patch(draft: InvocationDraft) -> None:
+    """It has the patch as its argument, or reads it."""
+    text = draft.words[1] if len(draft.words) > 1 else draft.stdin.text
+    if text is None or HOLE in text:
+        draft.some_below(".")
+    for file in changed_by_patch(text or ""):
+        draft.access(file.path, "remove" if file.change == "delete" else "write")
+
+
 ROWS = (
     Row("vim|vi|nvim|ex|view|gvim|vimdiff|rvim", "runs", "write*",
         "-bCdDFghHlLmMnNoOpRrvVxXyZA -e|-E|-s:script -c=code --cmd=code -S?=code -u=code -U=code "
@@ -72,6 +82,7 @@ ROWS = (
         "-adDfiIkKlwWtuZ7 -P|--pager=program -H?=program --html?=program -C|--config-file=code "
         "-M|--manpath=read -S|-s=text -e=text -L=text -m=text -p=code -r=text -E=text -T?=text "
         "-X?=text"),
+    Row("apply_patch|applypatch", "runs", own=True, refine=_apply_patch),
     Row("patch", "runs", "",
         "-lcenuNREZTbtfsv -p=text -F=text -i|--input=read -o|--output=write "
         "-r|--reject-file=write -D=text -V=text -B|--prefix=write -Y=text -z=text -g=text "
