@@ -8,6 +8,7 @@ TillermanError
 │   ├── AgentUnknown
 │   ├── GateNotEnforced        the agent would act without approval
 │   ├── NotUsable              not installed, not signed in, or its state is unknown
+│   │   └── NotSignedIn
 │   └── Unsupported            this agent cannot do that
 ├── SessionError
 │   ├── SessionNotFound
@@ -30,6 +31,7 @@ A failure that belongs in the log is an event (`TurnEnded(reason="failed")`), no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -40,6 +42,11 @@ class TillermanError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+def kind_of(error: type[TillermanError]) -> str:
+    """The name of an error for programs."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", error.__name__).lower()
 
 
 class UsageError(TillermanError):
@@ -65,6 +72,10 @@ class AgentNotInstalled(AgentError):
 
 class NotUsable(AgentError):
     exit_code = 3
+
+
+class NotSignedIn(NotUsable):
+    """The agent reports that nobody is signed in; the hint tells how to sign in."""
 
 
 class AgentUnknown(AgentError):

@@ -192,7 +192,7 @@ class PlanChanged(_Event, frozen=True):
 
 class ToolStarted(_Event, frozen=True):
     call_id: str
-    tool: str  # name in the vocabulary of core/tools.py
+    tool: str  # the same names for all agents
     name: str  # the agent's native tool name
     title: str
     input: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -217,10 +217,10 @@ class BackgroundChanged(_Event, frozen=True):
 
 class PermissionRequested(_Event, frozen=True):
     request_id: str
-    tool: str
+    tool: str  # the same names for all agents
     title: str
-    input: dict[str, Any] = msgspec.field(default_factory=dict)
-    paths: tuple[str, ...] = ()
+    input: dict[str, Any] = msgspec.field(default_factory=dict)  # the agent's keys; see below
+    paths: tuple[str, ...] = ()  # the files that it names, as the agent gives them
     call_id: str | None = None
     options: tuple[Option, ...] = (ALLOW, DENY)
     reason: str = ""  # why the agent asks, in its own text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 Table = dict[str, Any]
 
 _DEEPEST = 64
+_LONE = re.compile("[\ud800-\udfff]")  # U+FFFD is what JavaScript hands to a program instead
 _decoder = msgspec.json.Decoder()
 
 
@@ -34,7 +36,7 @@ def storable(value: Any, depth: int = _DEEPEST) -> Any:
     """The value with everything that the log's JSON cannot represent converted to text."""
     match value:
         case str():
-            return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+            return value if value.isascii() else _LONE.sub("\ufffd", value)
         case bool() | None:
             return value
         case int():

@@ -11,14 +11,15 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct, convert, to_builtins
 from msgspec.structs import replace
 
-from tillerman.core.agent import Mode, SessionSpec
+from tillerman.core.agent import File, Mode, Prompt, SessionSpec
 from tillerman.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from tillerman.core.callbacks import (
+    from tillerman.core.events import Answer
+    from tillerman.core.program.callbacks import (
         AfterCall,
         AfterTurn,
         BeforeCall,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         OnPermission,
         OnQuestion,
     )
-    from tillerman.core.python_tools import ToolServer
+    from tillerman.core.program.python_tools import ToolServer
 
 Preset = Literal["ask", "edits", "auto", "readonly", "none"]
 Isolation = Literal["high", "medium", "basic"]  # strictest first
@@ -40,7 +41,7 @@ Protected = Literal["mounts", "auto", "watch"]  # strictest first
 
 
 class CallbackOptions(TypedDict, total=False):
-    """The callbacks of a session: see `tillerman.core.callbacks`."""
+    """The callbacks of a session: see `tillerman.core.program.callbacks`."""
 
     on_permission: OnPermission | None  # answers what no rule decides; None: a person answers
     on_question: OnQuestion | None  # answers the agent's questions
@@ -95,6 +96,7 @@ class _Values(Struct, frozen=True):
     expected: str
     include: Callable[[object], bool]
     choices: tuple[str, ...] = ()
+    hint: str = "omit it for its default"
 
 
 def check_options(given: Mapping[str, object]) -> None:
@@ -106,8 +108,21 @@ def check_options(given: Mapping[str, object]) -> None:
         if value is not None and not values.include(value):
             raise UsageError(
                 f"{name} cannot be {value!r}: expected {values.expected}",
-                hint=_near(value, values.choices),
+                hint=_near(value, values.choices) or values.hint,
             )
+
+
+def given_options(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a call that are not None; raises `UsageError` like `check_options`.
+
+    `kind`: the TypedDict of the call's options.
+    """
+    known = tuple(kind.__annotations__)
+    for name in options:
+        if name not in known:
+            raise UsageError(f"unknown option: {name!r}", hint=_near(name, known))
+    check_options(options)
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def check_required(**given: object) -> None:
@@ -115,7 +130,51 @@ def check_required(**given: object) -> None:
     check_options(given)
     for name, value in given.items():
         if value is None:
-            raise UsageError(f"{name} cannot be None: expected {OPTIONS[name].expected}")
+            raise UsageError(
+                f"{name} cannot be None: expected {OPTIONS[name].expected}", hint=OPTIONS[name].hint
+            )
+
+
+def as_prompt(text: str, files: Sequence[File] = ()) -> Prompt:
+    """Raises `UsageError` for anything but files and text that can be sent and stored."""
+    if not isinstance(text, str):
+        raise UsageError(
+            f"a prompt cannot be {text!r}: expected a string",
+            hint="files are given as `files`, or by their path in the text",
+        )
+    if not _are(File)(files) or not all(map(_is_file, files)):
+        raise UsageError(
+            "files must be a list of `tillerman.File`",
+            hint='File("notes.txt", "text/plain", data), with data as bytes',
+        )
+    for name, one in (("the prompt", text), *(("the name of a file", f.name) for f in files)):
+        try:
+            one.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{name} is not Unicode text at character {error.start}",
+                hint="encode it as UTF-8",
+            ) from None
+    return Prompt(text, tuple(files))
+
+
+def _is_file(file: File) -> bool:
+    texts = isinstance(file.name, str) and isinstance(file.mime, str)
+    return texts and isinstance(file.data, bytes)
+
+
+def check_answer(answer: Answer) -> None:
+    """Raises `UsageError` unless it is an `Answer` with values of the right types."""
+    from tillerman.core.events import Answer
+
+    hint = "Answer(option, note=…)"
+    if not isinstance(answer, Answer):
+        raise UsageError(f"invalid answer: {answer!r} is not an Answer", hint=hint)
+    check_options({"remember": answer.remember})
+    try:
+        convert(to_builtins(answer), Answer)
+    except (MsgspecError, TypeError) as error:
+        raise UsageError(f"invalid answer: {error}", hint=hint) from None
 
 
 def _near(word: object, known: Sequence[str]) -> str:
@@ -151,7 +210,7 @@ def _is_table(value: object) -> bool:
 def _is_server(value: object) -> bool:
     if _is_table(value):
         return True
-    from tillerman.core.python_tools import ToolServer  # lazy: few programs have any
+    from tillerman.core.program.python_tools import ToolServer  # lazy: few programs have any
 
     return isinstance(value, ToolServer)
 
@@ -163,7 +222,13 @@ def _are(kind: type | tuple[type, ...]) -> Callable[[object], bool]:
     return include
 
 
-_NAME = _Values("a non-empty string", lambda value: isinstance(value, str) and value != "")
+def _name(hint: str = "omit it for its default") -> _Values:
+    return _Values(
+        "a non-empty string", lambda value: isinstance(value, str) and value != "", hint=hint
+    )
+
+
+_NAME = _name()
 _TEXT = _Values("a string", lambda value: isinstance(value, str))
 _SWITCH = _Values("True or False", lambda value: isinstance(value, bool))
 _SECONDS = _Values("a number of seconds greater than 0", _is_number)
@@ -191,8 +256,8 @@ OPTIONS: Mapping[str, _Values] = {
     "unattended": _SWITCH,
     "workspace_tools": _SWITCH,
     "alone": _SWITCH,
-    "agent": _NAME,
-    "session": _NAME,
+    "agent": _name("`tillerman agents` lists the agents"),
+    "session": _name("`tillerman sessions list` lists all sessions"),
     "model": _NAME,
     "effort": _NAME,
     "resume": _NAME,

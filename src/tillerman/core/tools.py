@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from tillerman.core.patch_text import patched_files
+
 TOOLS = (
     "Read", "Write", "Edit", "MultiEdit", "Delete", "Rename", "Bash", "LS", "Glob", "Grep",
     "SemSearch", "WebSearch", "WebFetch", "TodoWrite", "Task", "SaveMemory", "NotebookEdit",
@@ -25,6 +27,7 @@ _INWARD = frozenset({
 _NETWORK = frozenset({"WebSearch", "WebFetch"})
 
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "absolute_path", "target_file")
+_PATCH_KEYS = ("patch", "patchText", "patch_text", "input", "diff")
 _QUERY_KEYS = ("pattern", "query", "q", "url", "prompt")
 _VERBS = {
     "Grep": "Search",
@@ -60,6 +63,9 @@ def paths_of(input: Mapping[str, Any]) -> tuple[str, ...]:
     edits = input.get("edits")
     if isinstance(edits, list):
         found += [e["file_path"] for e in edits if isinstance(e, dict) and "file_path" in e]
+    for key in _PATCH_KEYS:
+        if isinstance(patch := input.get(key), str):
+            found += [file.path for file in patched_files(patch)]
     return tuple(dict.fromkeys(str(path) for path in found if path))
 
 

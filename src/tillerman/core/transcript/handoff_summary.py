@@ -114,8 +114,8 @@ class HandoffSummary:
             f"## The task\n{turn.prompt}",
         ]
         if turn.words:
-            said = "\n".join(f"- {words}" for words in turn.words[-5:])
-            parts.append(f"## What the user added\n{said}")
+            message = "\n".join(f"- {words}" for words in turn.words[-5:])
+            parts.append(f"## What the user added\n{message}")
         parts += _work(turn, files)
         return _joined([*parts, _remains(turn)])
 
@@ -125,8 +125,8 @@ class HandoffSummary:
             lines.append(f"({self._left_out} earlier turns are left out)")
         for turn in turns:
             lines.append(f"User:\n{_quoted(turn.prompt, _WORDS)}")
-            said = _quoted(turn.said, _WORDS) or f"(it ended: {turn.status})"
-            lines.append(f"{turn.agent}:\n{said}")
+            message = _quoted(turn.said, _WORDS) or f"(it ended: {turn.status})"
+            lines.append(f"{turn.agent}:\n{message}")
         return ["## Earlier in this session\n" + _newest(lines, _TRAIL)] if lines else []
 
 
@@ -189,13 +189,13 @@ def _remains(turn: _Turn) -> str:
 
 def _newest(lines: Sequence[str], cap: int) -> str:
     """The last lines that fit, with a note on how many were left out."""
-    room, kept = cap - 40, 0
+    room, stored = cap - 40, 0
     for line in reversed(lines):
         room -= len(line.encode()) + 1
         if room < 0:
             break
-        kept += 1
-    left_out = len(lines) - kept
+        stored += 1
+    left_out = len(lines) - stored
     note = [f"({left_out} lines are left out)"] if left_out else []
     return "\n".join([*note, *lines[left_out:]])
 

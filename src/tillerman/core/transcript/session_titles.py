@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tillerman.core.agent import File, Prompt
-from tillerman.core.answer_format import REQUEST
+from tillerman.core.program.answer_format import REQUEST
 from tillerman.core.transcript.handoff_summary import EARLIER, UNFINISHED
 
 _OPENINGS = (EARLIER, UNFINISHED, '<file name="')

@@ -186,7 +186,7 @@ class Fold:
             case BackgroundChanged():
                 self.transcript.background = event.tasks
             case AgentStarted() | AgentReady() | SettingsChanged():
-                self._settle(entry, event)
+                self._update_agent(entry, event)
             case AgentExited():
                 self._exit(entry, event)
             case Unrecognized():
@@ -301,7 +301,9 @@ class Fold:
         left = (self._calls.get(task.call_id or "") for task in self.transcript.background)
         return {call.call_id for call in calls_of(call for call in left if call)}
 
-    def _settle(self, entry: Entry, event: AgentStarted | AgentReady | SettingsChanged) -> None:
+    def _update_agent(
+        self, entry: Entry, event: AgentStarted | AgentReady | SettingsChanged
+    ) -> None:
         transcript = self.transcript
         match event:
             case AgentStarted():

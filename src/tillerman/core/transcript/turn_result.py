@@ -108,12 +108,12 @@ def final_text(turn: Turn) -> str:
     Calls after the last message are skipped, so that a turn that was cut inside a tool still
     yields the text before it. Messages of subagents do not count.
     """
-    said: list[str] = []
+    messages: list[str] = []
     for block in reversed(turn.blocks):
         if isinstance(block, Message) and block.text:
-            said.append(block.text)
-        elif isinstance(block, ToolCallBlock) and said:
+            messages.append(block.text)
+        elif isinstance(block, ToolCallBlock) and messages:
             break
         elif isinstance(block, TextBlock) and block.how == "repair":
             break  # text before a repair request was not usable
-    return "\n\n".join(reversed(said))
+    return "\n\n".join(reversed(messages))

@@ -10,7 +10,7 @@ def added(before: UsageReported | None, now: UsageReported) -> UsageReported:
     if before is None:
         return now
     costs = [usage.cost_usd for usage in (before, now) if usage.cost_usd is not None]
-    told = now if now.context_used is not None else before
+    reported = now if now.context_used is not None else before
     return UsageReported(
         parent=now.parent,
         input_tokens=before.input_tokens + now.input_tokens,
@@ -18,6 +18,6 @@ def added(before: UsageReported | None, now: UsageReported) -> UsageReported:
         cached_tokens=before.cached_tokens + now.cached_tokens,
         cost_usd=round(sum(costs), 9) if costs else None,
         priced=now.priced or before.priced,
-        context_used=told.context_used,
-        context_limit=told.context_limit,
+        context_used=reported.context_used,
+        context_limit=reported.context_limit,
     )

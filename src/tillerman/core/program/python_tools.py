@@ -34,7 +34,9 @@ class PythonTool(Struct, frozen=True):
         try:
             given = msgspec.convert(dict(arguments), self.arguments)
         except msgspec.ValidationError as error:
-            raise UsageError(f"{self.name}: {error}") from None
+            raise UsageError(
+                f"{self.name}: {error}", hint="call it with arguments that match its schema"
+            ) from None
         return self.function(**{name: getattr(given, name) for name in given.__struct_fields__})
 
 
@@ -49,13 +51,18 @@ def tool_server(*functions: Callable[..., Any]) -> ToolServer:
     tools = tuple(_tool(function) for function in functions)
     names = [tool.name for tool in tools]
     if doubled := {name for name in names if names.count(name) > 1}:
-        raise UsageError(f"two tools have the name {min(doubled)!r}")
+        raise UsageError(
+            f"two tools have the name {min(doubled)!r}", hint="rename one of the functions"
+        )
     return ToolServer(tools)
 
 
 def _tool(function: Callable[..., Any]) -> PythonTool:
     if not callable(function) or not (name := getattr(function, "__name__", "")).isidentifier():
-        raise UsageError(f"{function!r} is not a function with a name")
+        raise UsageError(
+            f"{function!r} is not a function with a name",
+            hint="give a function that is made with `def`",
+        )
     description = inspect.getdoc(function) or ""
     try:
         hints = get_type_hints(function, include_extras=True)
