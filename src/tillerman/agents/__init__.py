@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from msgspec import ValidationError, convert
+from msgspec.structs import asdict
+
 from tillerman.agent_packages import entry_points
 from tillerman.core.agent import Agent, AgentInfo
 from tillerman.core.contract import mismatch
@@ -21,10 +24,21 @@ Options = Mapping[str, Mapping[str, Any]]  # the [agents.NAME] tables of the con
 def register(agent: Agent) -> None:
     """Makes an agent known to this program by the name in its `info`, before all others."""
     if not isinstance(getattr(agent, "info", None), AgentInfo):
-        raise UsageError(f"{agent!r} is not an agent: it has no `info`")
+        raise UsageError(
+            f"{agent!r} is not an agent: it has no `info`",
+            hint="give an object whose `info` is an `AgentInfo`",
+        )
+    if why := _undeclarable(agent.info):
+        raise UsageError(
+            f"the `info` of agent {agent.info.name!r} is not valid: {why}",
+            hint="give each field of AgentInfo a value of its type",
+        )
     name = agent.info.name
-    if not name or set(name) & set(":, "):
-        raise UsageError(f"an agent cannot be named {name!r}")
+    if not name.isprintable() or not name or set(name) & set(":, /"):
+        raise UsageError(
+            f"an agent cannot be named {name!r}",
+            hint="use a name without colons, commas, slashes and blanks",
+        )
     if found := mismatch(agent.info.built_for):
         reason, hint = found
         raise ConfigError(f"agent {name!r} is not compatible: {reason}", hint=hint)
@@ -69,12 +83,25 @@ def load(name: str, options: Options | None = None, *, experimental: bool = Fals
     return driver(row)
 
 
+def _undeclarable(info: AgentInfo) -> str:
+    """Why the declaration cannot be relied on: a field has another type than it should have."""
+    try:
+        convert(asdict(info), AgentInfo)
+    except ValidationError as error:
+        return str(error)
+    return ""
+
+
 def _imported(name: str, target: str) -> Agent:
     module, _, attribute = target.partition(":")
     try:
         agent: Agent = getattr(import_module(module), attribute)
         if not isinstance(agent.info, AgentInfo):
             raise TypeError("it is not an agent")
+        if why := _undeclarable(agent.info):
+            raise TypeError(why)
+        if agent.info.name != name:
+            raise TypeError(f"its info is of another agent, {agent.info.name!r}")
     except Exception as error:  # a third-party module may fail in any way
         raise ConfigError(
             f"agent {name!r} cannot be loaded from {target}: {error}",

@@ -95,7 +95,10 @@ class ReplayFile:
                     if line.strip():
                         self._add(line, f"{path}:{number}")
         except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from error
+            raise UsageError(
+                f"cannot read {path}: {error.strerror}",
+                hint="give a file that `tillerman sessions export --format jsonl` wrote",
+            ) from error
 
     def _add(self, line: bytes, where: str) -> None:
         try:
@@ -144,7 +147,11 @@ class ReplayConversation:
         self._cut.set()
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
-        raise Unsupported(INFO.name, "settings that differ from the recording")
+        raise Unsupported(
+            INFO.name,
+            "settings that differ from the recording",
+            hint="omit them, or use the agent that was recorded",
+        )
 
     async def close(self) -> None:
         self._cut.set()

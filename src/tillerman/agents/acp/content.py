@@ -68,12 +68,12 @@ def exit_code(raw: Any) -> int | None:
     return None
 
 
-def unfenced(said: str) -> str:
+def unfenced(message: str) -> str:
     """Removes the Markdown code fence around an output."""
-    lines = said.strip("\n").split("\n")
+    lines = message.strip("\n").split("\n")
     if len(lines) >= 2 and lines[0].startswith(_FENCE) and lines[-1] == _FENCE:
         return "\n".join(lines[1:-1])
-    return said
+    return message
 
 
 def _block(block: Table) -> Iterator[Content | AttachmentBytes]:

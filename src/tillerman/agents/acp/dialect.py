@@ -102,6 +102,10 @@ class AcpDialect:
         """Decodes why a prompt or the session setup failed; None for the default decoding."""
         return None
 
+    def stopped(self, reason: str) -> Failure | None:
+        """Decodes a stop reason that is a failure; None for the default decoding."""
+        return None
+
     def asking(self, asked: RpcRequest) -> AcpQuestions | None:
         """The questions in a vendor or permission request; None if it contains none."""
         return None
@@ -118,9 +122,9 @@ class AcpDialect:
         """
         return ""
 
-    def told(self, told: RpcNotification) -> Iterable[Event] | None:
+    def told(self, reported: RpcNotification) -> Iterable[Event] | None:
         """Decodes a vendor notification; None if it is unknown."""
-        return () if told.method in IGNORED or told.method in self.row.ignores else None
+        return () if reported.method in IGNORED or reported.method in self.row.ignores else None
 
 
 def _flag(flag: str, value: str) -> list[str]:

@@ -7,6 +7,7 @@ Agents wrap the API error in different ways: as the code, as `data.errorKind`, w
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -45,6 +46,7 @@ _BY_TEXT = tuple(
     )
 )
 _BY_NAME: dict[str, FailureKind] = {
+    **{kind: kind for kind in get_args(FailureKind)},  # tillerman's own, of `tillerman acp`
     "authentication_failed": "not_signed_in",
     "oauth_org_not_allowed": "not_signed_in",
     "billing_error": "billing",
@@ -88,6 +90,8 @@ _NO_SESSION = re.compile(r"session.*(not found|invalid|unknown)|invalid session"
 def failure(error: RpcError, row: AcpAgentRow) -> Failure:
     message = _message(error)
     found = TABLE.read(message, name=_name(error), status=_status(error, message))
+    if hint := text(error.data, "hint") if isinstance(error.data, dict) else "":
+        return replace(found, hint=hint)
     if found.kind != "not_signed_in":
         return found
     sign_in = f"sign in with `{row.command[0]}` itself, or pass its key with --env NAME"
@@ -122,7 +126,7 @@ def stopped(reason: str) -> Failure | None:
 
 def _message(error: RpcError) -> str:
     """The most specific error text in the response."""
-    said = error.message.removeprefix("Internal error: ")
+    message = error.message.removeprefix("Internal error: ")
     data = error.data
     more = ""
     match data:
@@ -130,11 +134,13 @@ def _message(error: RpcError) -> str:
             more = data
         case dict():
             more = text(data, "message") or text(data, "details")
-    if said.startswith("{") and isinstance(inner := parse(said.encode()), dict):
-        said = at(inner, "error", "message") or said
-    if more and said.lower() in ("internal error", "invalid params", "authentication required"):
+    if message.startswith("{") and isinstance(inner := parse(message.encode()), dict):
+        message = at(inner, "error", "message") or message
+    if more and message.lower() in ("internal error", "invalid params", "authentication required"):
         return more
-    return f"{said}: {more}" if more and more not in said and error.code != -32601 else said
+    return (
+        f"{message}: {more}" if more and more not in message and error.code != -32601 else message
+    )
 
 
 def _status(error: RpcError, message: str) -> int | None:

@@ -38,11 +38,11 @@ def hello(dialect: AcpDialect, spec: SessionSpec) -> Table:
 
 
 def abilities(result: Any) -> AgentCapabilities:
-    told = result if isinstance(result, dict) else {}
-    can = table(told, "agentCapabilities")
+    fields = result if isinstance(result, dict) else {}
+    can = table(fields, "agentCapabilities")
     prompt, servers = table(can, "promptCapabilities"), table(can, "mcpCapabilities")
     return AgentCapabilities(
-        version=text(table(told, "agentInfo"), "version") or None,
+        version=text(table(fields, "agentInfo"), "version") or None,
         load=can.get("loadSession") is True,
         sessions=frozenset(
             key for key, value in table(can, "sessionCapabilities").items() if value is not None

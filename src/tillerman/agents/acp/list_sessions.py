@@ -24,9 +24,9 @@ def sessions(dialect: AcpDialect, cwd: Path) -> Dialog[list[NativeSession]]:
     params: Table = {"cwd": str(cwd)}
     for _ in range(_PAGES):
         result = yield from call(peer, "session/list", params)
-        told = result if isinstance(result, dict) else {}
-        found += [_session(one) for one in tables(told, "sessions") if text(one, "sessionId")]
-        if not (cursor := text(told, "nextCursor")):
+        fields = result if isinstance(result, dict) else {}
+        found += [_session(one) for one in tables(fields, "sessions") if text(one, "sessionId")]
+        if not (cursor := text(fields, "nextCursor")):
             break
         params = {**params, "cursor": cursor}
     here = [one for one in found if one.cwd in (None, str(cwd))]

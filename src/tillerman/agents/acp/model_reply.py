@@ -22,30 +22,30 @@ class ModelReply:
     """
 
     def __init__(self) -> None:
-        self._said: list[str] = []  # ids of the reply's messages and thoughts
+        self._emitted: list[str] = []  # ids of the reply's messages and thoughts
         self._abandoned: list[str] = []
 
     def asked_again(self) -> None:
         """The reply was interrupted: the next one replaces it."""
-        self._abandoned += self._said
-        self._said = []
+        self._abandoned += self._emitted
+        self._emitted = []
 
     def receive(self, event: Event) -> Iterator[MessageWithdrawn]:
         """Yields the withdrawals to emit before this event."""
         match event:
             case MessageChunk(message_id=id) | ThoughtChunk(message_id=id):
                 yield from self._replaced()
-                if id not in self._said:
-                    self._said.append(id)
+                if id not in self._emitted:
+                    self._emitted.append(id)
             case ToolStarted():
                 yield from self._replaced()
-                self._said = []
+                self._emitted = []
             case ToolFinished():
-                self._said = []
+                self._emitted = []
             case TurnEnded(reason=reason):
                 if reason == "completed":
                     yield from self._replaced()
-                self._said, self._abandoned = [], []
+                self._emitted, self._abandoned = [], []
 
     def _replaced(self) -> Iterator[MessageWithdrawn]:
         abandoned, self._abandoned = self._abandoned, []

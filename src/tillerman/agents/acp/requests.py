@@ -81,8 +81,8 @@ class AcpRequests:
     def begun(self, call_id: str) -> Iterator[Event | WireReply]:
         """Handles requests that arrived before the input of their call."""
         for key, asked in list(self._early.items()):
-            told = text(table(asked.params, "toolCall"), "toolCallId") == call_id
-            if told and self._calls.begun(call_id):
+            is_same_call = text(table(asked.params, "toolCall"), "toolCallId") == call_id
+            if is_same_call and self._calls.begun(call_id):
                 yield from self.permission(self._early.pop(key))
 
     def question(self, asked: RpcRequest, asking: AcpQuestions) -> Event:
@@ -102,8 +102,8 @@ class AcpRequests:
 
     def denials(self) -> str:
         """Returns the collected denials as text for the model and clears them."""
-        said, self._denials = "\n".join(self._denials), []
-        return said
+        reported, self._denials = "\n".join(self._denials), []
+        return reported
 
     def refused(self, asked: RpcRequest) -> Table:
         """The response to a request that cannot be shown to the user."""
@@ -114,10 +114,12 @@ class AcpRequests:
 
     def cancel(self) -> list[Table]:
         """Cancels all open requests; without a response some agents never end the turn."""
-        said = [self._peer.result(one.asked, self._withdrawn(one)) for one in self._open.values()]
-        said += [self.refused(asked) for asked in self._early.values()]
+        messages = [
+            self._peer.result(one.asked, self._withdrawn(one)) for one in self._open.values()
+        ]
+        messages += [self.refused(asked) for asked in self._early.values()]
         self.forget()
-        return said
+        return messages
 
     def withdraw(self, request_id: object) -> Iterator[Event | WireReply]:
         """Handles `$/cancel_request`: a withdrawn request still needs a response."""
@@ -150,8 +152,8 @@ class AcpRequests:
             self._calls.deny(request.call_id)
             if self._dialect.row.stops:
                 self._denials.append(_denial(request.title, answer.note))
-            if answer.note and (told := self._dialect.denial(answer.note)):
-                return {"outcome": {"outcome": "selected", "optionId": told}}
+            if answer.note and (reported := self._dialect.denial(answer.note)):
+                return {"outcome": {"outcome": "selected", "optionId": reported}}
         return {"outcome": {"outcome": "selected", "optionId": id}} if option else _CANCELLED
 
     def _refuse(self, why: str) -> None:
@@ -163,10 +165,10 @@ def _denial(title: str, note: str | None) -> str:
     return f"This was denied: {title}" + (f" ({note})" if note else "")
 
 
-def _options(told: list[Table]) -> dict[str, tuple[str, Option]]:
+def _options(reported: list[Table]) -> dict[str, tuple[str, Option]]:
     """Options by our ids, in the agent's order; options of unknown kind are left out."""
     found: dict[str, tuple[str, Option]] = {}
-    for one in told:
+    for one in reported:
         theirs, kind = text(one, "optionId"), _KINDS.get(text(one, "kind"))
         if kind is None:
             continue

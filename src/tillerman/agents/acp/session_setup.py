@@ -90,8 +90,8 @@ class SessionSetup:
         self.replaying = call.method in ("session/load", "session/fork")
 
         def then(result: Any, error: RpcError | None) -> Said:
-            told = result if isinstance(result, dict) else {}
-            self.session = text(told, "sessionId") or str(call.params.get("sessionId", ""))
+            fields = result if isinstance(result, dict) else {}
+            self.session = text(fields, "sessionId") or str(call.params.get("sessionId", ""))
             if error and error.code == METHOD_NOT_FOUND and call.method == "session/resume":
                 # The agent declares the capability but does not know the method.
                 self.session = ""
@@ -102,7 +102,7 @@ class SessionSetup:
                 self.session, self.replaying = "", False
                 yield from self._fail(self._not_opened(error))
                 return
-            self.settings.opened(told)
+            self.settings.opened(fields)
             if not self.replaying or self._dialect.row.replays == "before":
                 yield from self.replayed()
 
@@ -143,8 +143,8 @@ class SessionSetup:
     def _changed(self, change: AcpSettingChange) -> Then:
         def then(result: Any, error: RpcError | None) -> Said:
             if error is None:
-                told: Table = result if isinstance(result, dict) else {}
-                events = list(self.settings.done(change, told))
+                fields: Table = result if isinstance(result, dict) else {}
+                events = list(self.settings.done(change, fields))
                 yield from events if self.ready else ()
                 yield from self._set()
                 return

@@ -98,10 +98,10 @@ class AcpSettings:
             if what in self._wanted and choice.current == self._value(what, self._wanted[what]):
                 self.drop(what)
 
-    def options(self, told: Table) -> Iterator[Event]:
+    def options(self, fields: Table) -> Iterator[Event]:
         """Handles `config_option_update` and the response to session/set_config_option."""
         before = self.model
-        self._read_options(told)
+        self._read_options(fields)
         if self.model != before:
             yield SettingsChanged(model=self.model)
         if mode := self._choices.get("mode"):
@@ -122,8 +122,8 @@ class AcpSettings:
             self.mode = mode
             yield SettingsChanged(mode=mode)
 
-    def _read_options(self, told: Table) -> None:
-        for option in tables(told, "configOptions"):
+    def _read_options(self, fields: Table) -> None:
+        for option in tables(fields, "configOptions"):
             for what, categories in _CATEGORIES.items():
                 if (text(option, "category") or text(option, "id")) in categories:
                     self._choices[what] = AcpChoice(
@@ -192,17 +192,17 @@ class AcpSettings:
         choice = self._choices.get("mode")
         if choice is None or mode not in _MODE_WORDS:
             return ""
-        offered = {_word(id): id for id, _ in choice.offered}
+        offered = {_label(id): id for id, _ in choice.offered}
         if ids := self._row.modes.get(mode):
             known = [ids] if isinstance(ids, str) else ids
             return next((id for id in known if id in offered.values() or not offered), "")
-        if mode == "agent" and _word(self._first_mode) not in _MODE_WORDS["plan"]:
+        if mode == "agent" and _label(self._first_mode) not in _MODE_WORDS["plan"]:
             return self._first_mode
         found = (offered[word] for word in _MODE_WORDS[mode] if word in offered)
         return next(found, "")
 
 
-def _word(id: str) -> str:
+def _label(id: str) -> str:
     """Returns `plan` for `https://…/session-modes#plan`."""
     return id.rpartition("#")[2].lower()
 

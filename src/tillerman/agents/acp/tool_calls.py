@@ -119,7 +119,7 @@ class Calls:
         if not call.started:
             yield self._start(call)
         started = self._started(call)
-        said = [piece for piece in content.contents(asked) if isinstance(piece, Text)]
+        messages = [piece for piece in content.contents(asked) if isinstance(piece, Text)]
         yield PermissionRequested(
             request_id=request_id,
             tool=started.tool,
@@ -127,7 +127,7 @@ class Calls:
             input=started.input,
             paths=started.paths,
             call_id=call_id or None,
-            reason=reason or (said[0].text if said else ""),
+            reason=reason or (messages[0].text if messages else ""),
             parent=call.parent,
         )
 
@@ -189,7 +189,7 @@ class Calls:
         return {PurePosixPath(self._cwd, path) for path in vocabulary.paths_of(input)}
 
     def _started(self, call: AcpToolCall) -> ToolStarted:
-        told, kind = text(call.told, "title"), text(call.told, "kind")
+        reported, kind = text(call.told, "title"), text(call.told, "kind")
         name = tools.full_name(call.name, call.input, self._servers)
         tool = tools.vocabulary(name, kind, call.input, self._dialect.row)
         if tool == "Edit" and not name and tools.makes_a_file(call.told):
@@ -197,9 +197,9 @@ class Calls:
         input = storable(tools.arguments(tool, call.told, call.input))
         beside = () if tool == "Bash" else tools.locations(call.told)  # the cwd is not an argument
         paths = tuple(dict.fromkeys(vocabulary.paths_of(input) + beside))
-        title = told or name or tool
+        title = reported or name or tool
         if tool in vocabulary.TOOLS and (tool in ("Bash", "MCP", "TodoWrite") or paths):
-            shown = tools.shown(name) if name else told
+            shown = tools.shown(name) if name else reported
             title = vocabulary.title(
                 tool,
                 {"file_path": paths[0], **input} if paths else input,
@@ -209,7 +209,7 @@ class Calls:
         return ToolStarted(
             call_id=call.call_id,
             tool=tool,
-            name=name or kind or told or tool,
+            name=name or kind or reported or tool,
             title=title,
             input=input,
             paths=paths,
@@ -251,8 +251,8 @@ class Calls:
         if len(texts) == len(given) == 1 and raw:
             plain = content.unfenced(texts[0].text)
             given = (Text(raw if plain.strip() == raw.strip() else plain),)
-        if len(texts) == len(given) and (told := self._dialect.output(call.told)) is not None:
-            given = (Text(told),) if told else ()
+        if len(texts) == len(given) and (result := self._dialect.output(call.told)) is not None:
+            given = (Text(result),) if result else ()
         if not given and outcome == "completed":
             given = call.content
         if not given:

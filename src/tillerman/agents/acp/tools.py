@@ -6,20 +6,11 @@ from collections.abc import Collection
 from typing import Literal
 
 from tillerman.agents.acp.rows.agent_row import AcpAgentRow
+from tillerman.agents.acp.tool_kinds import TOOL_OF_KIND
 from tillerman.agents.decoding.fields import Table, at, strings, table, tables, text
 from tillerman.core import tools
 from tillerman.core.events import PlanStep
 
-_KINDS = {
-    "read": "Read",
-    "edit": "Edit",
-    "delete": "Delete",
-    "move": "Rename",
-    "search": "Grep",
-    "execute": "Bash",
-    "fetch": "WebFetch",
-    "switch_mode": "ExitPlanMode",
-}
 UNNAMED = "mcp_tool"  # a tool of an unknown MCP server
 _STATUS: dict[str, Literal["pending", "in_progress", "completed"]] = {
     "in_progress": "in_progress",
@@ -98,7 +89,7 @@ def vocabulary(name: str, kind: str, input: Table, row: AcpAgentRow) -> str:
         return known
     if _command(input) and not name:
         return "Bash"  # regardless of the kind
-    return _KINDS.get(kind) or name or "other"
+    return TOOL_OF_KIND.get(kind) or name or "other"
 
 
 def makes_a_file(call: Table) -> bool:

@@ -25,7 +25,7 @@ from tillerman.core.events import UsageReported
 class AcpUsage(TokenMeter):
     def __init__(self) -> None:
         super().__init__()
-        self._told = TokenCounts()  # reported in this turn, call by call
+        self._reported = TokenCounts()  # reported in this turn, call by call
         self._cost: float | None = None  # of the session so far
         self._earlier_cost = 0.0  # part of the cost that belongs to earlier turns
         self._known: tuple[int | None, int | None] = (None, None)  # last reported values of these
@@ -47,7 +47,7 @@ class AcpUsage(TokenMeter):
         """Counts a finished model call; `main`: not a call of a subagent."""
         self._reads = False
         tokens = _counts(usage)
-        self._told = self._told.plus(tokens)
+        self._reported = self._reported.plus(tokens)
         if main:
             self.context = tokens.input + tokens.cached or self.context
         if any(tokens):
@@ -63,15 +63,15 @@ class AcpUsage(TokenMeter):
 
     def result(self, result: Table, *, whole: bool = True) -> Iterator[UsageReported]:
         """Reports the rest of a finished turn; `whole`: the response counts the whole turn."""
-        told = table(result, "usage") if whole else {}
+        fields = table(result, "usage") if whole else {}
         quota = at(result, "_meta", "quota", "token_count")
-        if told:
-            tokens = _counts(told)
+        if fields:
+            tokens = _counts(fields)
         elif isinstance(quota, dict):
             tokens = TokenCounts(count(quota, "input_tokens"), count(quota, "output_tokens"))
         else:
             tokens = TokenCounts()
-        rest, self._told, self._reads = tokens.minus(self._told), TokenCounts(), False
+        rest, self._reported, self._reads = tokens.minus(self._reported), TokenCounts(), False
         cost = TokenCounts(cost=self._cost).minus(TokenCounts(cost=self._earlier_cost)).cost
         if any(rest) or cost is not None or (self.context, self.window) != self._known:
             yield self.reported(rest._replace(cost=cost))

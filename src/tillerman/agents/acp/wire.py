@@ -82,14 +82,14 @@ class AcpWire:
         return self._dialect.launch(spec)
 
     def greet(self) -> Iterable[Table]:
-        return self._said(self._opening.step())
+        return self._to_send(self._opening.step())
 
     def prompt(self, prompt: Prompt) -> Iterable[Table]:
         """Raises for features that the agent is known to lack: no response would end the turn."""
         prompt_blocks.refuse_files(self._dialect.row.name, prompt)
         messages: list[Table] = []
         if not (self._opening.ready or self._opening.under_way):
-            messages = self._said(self._opening.step())
+            messages = self._to_send(self._opening.step())
             if why := self._opening.failure:
                 raise AgentError(self._dialect.row.name, why.message, hint=why.hint)
         self._turn, self._waiting = "prompt", prompt
@@ -103,9 +103,9 @@ class AcpWire:
         return messages
 
     def answer(self, request_id: str, answer: Answer) -> Iterable[Table]:
-        said = list(self._requests.answer(request_id, answer))
+        messages = list(self._requests.answer(request_id, answer))
         self._was_denied = self._was_denied or self._calls.denied
-        return said
+        return messages
 
     def cancel(self) -> Iterable[Table]:
         if self._turn is None:
@@ -113,15 +113,15 @@ class AcpWire:
         self._cancelled = self._calls.cancelled = True
         if self._waiting:
             return []  # the setup continues, and the prompt is not sent
-        told = self._peer.notify("session/cancel", {"sessionId": self._opening.session})
-        return [told, *self._requests.cancel()]
+        reported = self._peer.notify("session/cancel", {"sessionId": self._opening.session})
+        return [reported, *self._requests.cancel()]
 
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[Table]:
-        return self._said(self._opening.configure(model, mode))
+        return self._to_send(self._opening.configure(model, mode))
 
-    def _said(self, said: Said) -> list[Table]:
+    def _to_send(self, reported: Said) -> list[Table]:
         """Returns the messages; the events are emitted with the next line."""
-        received = list(said)
+        received = list(reported)
         self._unreported += [
             one for one in received if not isinstance(one, WireReply | AttachmentBytes)
         ]
@@ -147,8 +147,8 @@ class AcpWire:
         match self._peer.receive(raw):
             case RpcNotification(method="session/update", params=params):
                 yield from self._updated(params, raw)
-            case RpcNotification() as told:
-                yield from self._told(told, raw)
+            case RpcNotification() as reported:
+                yield from self._notification(reported, raw)
             case RpcRequest() as asked:
                 yield from self._asked(asked, raw)
             case RpcResponse() as answered:
@@ -210,32 +210,32 @@ class AcpWire:
         if isinstance(usage, dict):
             yield from self._meter.call(usage, main=parent is None)
         content = table(update, "content")
-        said = text(content, "text")
+        message = text(content, "text")
         if (
-            said
+            message
             and text(content, "type") == "text"
-            and said.startswith(self._dialect.row.notice_prefixes)
+            and message.startswith(self._dialect.row.notice_prefixes)
         ):
-            yield Notice(level="info", kind="session", text=said.strip())
+            yield Notice(level="info", kind="session", text=message.strip())
             return
         if text(content, "type") not in ("text", ""):
-            said = text(content, "uri") or f"({text(content, 'type')})"
-        if parent is None and said:
+            message = text(content, "uri") or f"({text(content, 'type')})"
+        if parent is None and message:
             yield from self._calls.end_denied()
         id = text(update, "messageId") or None
-        if event := self._speech.receive(thought, said, id, parent):
+        if event := self._speech.receive(thought, message, id, parent):
             yield event
 
     def _unasked(self, kind: str, update: Table, raw: bytes) -> Said:
         """Handles updates outside a turn: a turn started by the agent, or a late update."""
-        said = text(table(update, "content"), "text").strip()
+        message = text(table(update, "content"), "text").strip()
         wakes = self._dialect.row.turn_over and not self._waiting
-        if wakes and (said or kind.startswith("tool_call")):
+        if wakes and (message or kind.startswith("tool_call")):
             yield from self._wake()
             yield from self._update(kind, update, raw)
         elif kind.endswith("_chunk"):
-            if said and kind == "agent_message_chunk":
-                yield Notice(level="info", kind="stray", text=said)
+            if message and kind == "agent_message_chunk":
+                yield Notice(level="info", kind="stray", text=message)
         elif not self._calls.knows(text(update, "toolCallId")):
             yield unrecognized(raw, f"a {kind} outside of a turn")
 
@@ -246,17 +246,17 @@ class AcpWire:
         self._meter.reported_model()
         yield TurnStarted(origin="agent")
 
-    def _told(self, told: RpcNotification, raw: bytes) -> Said:
-        if told.method == self._dialect.row.turn_over and self._turn != "prompt":
+    def _notification(self, reported: RpcNotification, raw: bytes) -> Said:
+        if reported.method == self._dialect.row.turn_over and self._turn != "prompt":
             if self._turn:
                 yield from self._end(TurnEnded(reason="completed"), {})
             return
-        if told.method == "$/cancel_request":
-            yield from self._requests.withdraw(told.params.get("requestId"))
+        if reported.method == "$/cancel_request":
+            yield from self._requests.withdraw(reported.params.get("requestId"))
             return
-        events = self._dialect.told(told)
+        events = self._dialect.told(reported)
         if events is None:
-            yield unrecognized(raw, f"a notification {told.method!r}")
+            yield unrecognized(raw, f"a notification {reported.method!r}")
         else:
             yield from events
 
@@ -328,8 +328,8 @@ class AcpWire:
     def _prompted(self, result: Any, error: RpcError | None) -> Said:
         if self._turn != "prompt":
             return
-        told = result if isinstance(result, dict) else {}
-        reason = text(told, "stopReason")
+        fields = result if isinstance(result, dict) else {}
+        reason = text(fields, "stopReason")
         if words := self._stopped_at(reason):
             yield from self._calls.end_denied()
             blocks = prompt_blocks.blocks(Prompt(words), preamble="", embeds=False)
@@ -343,14 +343,14 @@ class AcpWire:
             end = TurnEnded(reason="failed", failure=self._opening.read(error))
         elif reason == "cancelled":
             end = self._broken_off()
-        elif why := failures.stopped(reason):
+        elif why := self._dialect.stopped(reason) or failures.stopped(reason):
             end = TurnEnded(reason="failed", failure=why)
         else:
             if reason != "end_turn":
                 stop = f"the agent stopped for an unknown reason: {reason or 'none'}"
                 yield Notice(level="warning", kind="session", text=stop)
             end = TurnEnded(reason="completed")
-        yield from self._end(end, told)
+        yield from self._end(end, fields)
 
     def _stopped_at(self, reason: str) -> str:
         """Text for the model about the denials at which the agent stopped before the turn ended."""

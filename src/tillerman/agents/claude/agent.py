@@ -90,13 +90,15 @@ class ClaudeCode(StdioAgent):
         return account((await run([locate.binary(run, INFO), "auth", "status"])).stdout)
 
     async def about(self, run: RunCommand) -> Mapping[str, str]:
-        [hello] = await _talk(run, _HELLO)
-        said = table(hello, "account")
-        return {ours: told for theirs, ours in _ABOUT.items() if (told := text(said, theirs))}
+        [hello] = await _query(run, _HELLO)
+        parsed = table(hello, "account")
+        return {
+            ours: message for theirs, ours in _ABOUT.items() if (message := text(parsed, theirs))
+        }
 
     async def models(self, run: RunCommand) -> Sequence[Model]:
         """Lists models from the response to `initialize`, since no command lists them."""
-        [hello] = await _talk(run, _HELLO)
+        [hello] = await _query(run, _HELLO)
         return models(hello)
 
     async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
@@ -127,7 +129,7 @@ class ClaudeCode(StdioAgent):
     async def mcp_tools(self, run: RunCommand, name: str) -> Sequence[McpTool]:
         """Connects to the server first: otherwise its tools might not be known yet."""
         connect = {"subtype": "mcp_reconnect", "serverName": name}
-        *_, status = await _talk(run, _HELLO, connect, {"subtype": "mcp_status"})
+        *_, status = await _query(run, _HELLO, connect, {"subtype": "mcp_status"})
         return mcp_tools(status, name)
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
@@ -138,7 +140,7 @@ class ClaudeCode(StdioAgent):
         await locate.output(run, INFO, ["mcp", "remove", "--", name])
 
 
-async def _talk(run: RunCommand, *requests: Table) -> list[Table]:
+async def _query(run: RunCommand, *requests: Table) -> list[Table]:
     argv = [locate.binary(run, INFO), *launch(session_spec(cwd=Path())).argv[1:]]
     return await run.dialog(argv, asked(*requests), limit=_OFFLINE)
 
@@ -157,27 +159,35 @@ def asked(*requests: Table) -> Dialog[list[Table]]:
         while (answer := _answer(line)) is None:
             line = yield b""
         if why := text(answer, "error"):
-            raise AgentError("claude", f"claude refused {text(request, 'subtype')!r}: {why}")
+            raise AgentError(
+                "claude",
+                f"claude refused {text(request, 'subtype')!r}: {why}",
+                hint="an older claude may not know it: update claude",
+            )
         answers.append(table(answer, "response"))
     return answers
 
 
 def _answer(line: bytes) -> Table | None:
-    said = parse(line)
-    if isinstance(said, str) or text(said, "type") != "control_response":
+    parsed = parse(line)
+    if isinstance(parsed, str) or text(parsed, "type") != "control_response":
         return None
-    return table(said, "response")
+    return table(parsed, "response")
 
 
 def account(stdout: bytes) -> Account:
     """Parses `claude auth status`, which exits with 1 and prints on stdout if not signed in."""
-    said = parse(stdout)
-    if isinstance(said, str):
-        raise AgentError("claude", f"cannot parse the output of `claude auth status`: {said}")
-    if said.get("loggedIn") is not True:
+    parsed = parse(stdout)
+    if isinstance(parsed, str):
+        raise AgentError(
+            "claude",
+            f"cannot parse the output of `claude auth status`: {parsed}",
+            hint="update claude and tillerman: the format may be that of another version",
+        )
+    if parsed.get("loggedIn") is not True:
         hint = "run `claude auth login` or set ANTHROPIC_API_KEY"
         return Account(signed_in=False, hint=hint)
-    source, method = text(said, "apiKeySource"), text(said, "authMethod")
+    source, method = text(parsed, "apiKeySource"), text(parsed, "authMethod")
     if source.isupper():
         method = "variable"
     elif "token" in method:
@@ -186,7 +196,7 @@ def account(stdout: bytes) -> Account:
         method = "api key"
     elif method:
         method = "browser"
-    who = text(said, "email") or text(said, "orgName") or (source if source.isupper() else "")
+    who = text(parsed, "email") or text(parsed, "orgName") or (source if source.isupper() else "")
     return Account(signed_in=True, method=method or None, who=who or None)
 
 
@@ -212,7 +222,11 @@ def mcp_tools(status: Table, name: str) -> list[McpTool]:
     for server in tables(status, "mcpServers"):
         if text(server, "name") == name:
             if (state := text(server, "status")) != "connected":
-                raise AgentError("claude", f"the MCP server {name!r} is {state or 'missing'}")
+                raise AgentError(
+                    "claude",
+                    f"the MCP server {name!r} is {state or 'missing'}",
+                    hint="`tillerman mcp list -a claude` shows the state of its servers",
+                )
             return [
                 McpTool(text(tool, "name"), text(tool, "description"))
                 for tool in tables(server, "tools")

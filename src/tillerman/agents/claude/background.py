@@ -34,7 +34,7 @@ class ClaudeBackground:
     def __init__(self) -> None:
         self._tasks: dict[str, _Task] = {}
         self._listed = False  # this version sends the whole list
-        self._told: tuple[BackgroundTask, ...] = ()
+        self._reported: tuple[BackgroundTask, ...] = ()
         self.reports_idle = False
 
     def started(self, line: Table) -> Iterator[BackgroundChanged]:
@@ -119,6 +119,6 @@ class ClaudeBackground:
             for task in self._tasks.values()
             if task.background
         )
-        if tasks != self._told:
-            self._told = tasks
+        if tasks != self._reported:
+            self._reported = tasks
             yield BackgroundChanged(tasks=tasks)

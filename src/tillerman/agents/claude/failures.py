@@ -98,11 +98,11 @@ def of_retry(word: str, status: int, message: str) -> Failure:
     return _RETRIES.read(message, name=word if word in _BY_WORD else _OTHER, status=status)
 
 
-def taken_for_whole(said: str) -> Failure:
+def taken_for_whole(message: str) -> Failure:
     """2.1.197: after a broken stream it retries without streaming, and counts no output tokens."""
     return Failure(
         kind="stream_broken",
-        message=f"the answer was cut off after {len(said)} characters, "
+        message=f"the answer was cut off after {len(message)} characters, "
         "and the agent reported it as complete",
         hint=COMMON_HINTS["stream_broken"],
     )

@@ -56,8 +56,10 @@ def notice(subtype: str, line: Table) -> Notice | None:
     if subtype not in _NOTICES:
         return None
     level, kind = _NOTICES[subtype]
-    said = (text(line, key) for key in ("content", "message", "text", "error"))
-    return Notice(level=level, kind=kind, text=next(filter(None, said), subtype.replace("_", " ")))
+    messages = (text(line, key) for key in ("content", "message", "text", "error"))
+    return Notice(
+        level=level, kind=kind, text=next(filter(None, messages), subtype.replace("_", " "))
+    )
 
 
 def retry(line: Table) -> ClaudeWaitNotice:
@@ -70,12 +72,12 @@ def retry(line: Table) -> ClaudeWaitNotice:
         why = "Lost the connection to the model"
     wait = "" if after is None else f" in {after:.1f} s"
     attempt = f"attempt {count(line, 'attempt')} of {count(line, 'max_retries')}"
-    said = f"{why}; retrying{wait}, {attempt}"
+    message = f"{why}; retrying{wait}, {attempt}"
     limited = after if status == 429 else None
     failure = failures.of_retry(error, status, why)
     failure = replace(failure, retry_after=limited)
     return ClaudeWaitNotice(
-        Notice(level="warning", kind="retry", text=said, failure=failure), limited
+        Notice(level="warning", kind="retry", text=message, failure=failure), limited
     )
 
 
@@ -89,7 +91,7 @@ def limit(info: Table, now: float) -> ClaudeWaitNotice | None:
     which = text(info, "rateLimitType").replace("_", " ") or "usage"
     state = "reached" if status == "rejected" else "nearly reached"
     when = "" if after is None else f"; it resets in {after / 60:.0f} min"
-    said = f"{which} limit {state}{when}"
+    message = f"{which} limit {state}{when}"
     return ClaudeWaitNotice(
-        Notice(level="warning", kind="limit", text=said), after if status == "rejected" else None
+        Notice(level="warning", kind="limit", text=message), after if status == "rejected" else None
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tillerman.agents.decoding.fields import Table, strings, tables, text
 
 
-def told(request: Table) -> str:
+def described(request: Table) -> str:
     """One line of text, or "" without suggestions."""
     found = [words for one in tables(request, "permission_suggestions") for words in _words(one)]
     return f"Claude Code would remember: {'; '.join(found)}" if found else ""

@@ -106,7 +106,7 @@ class ClaudeRequests:
             yield WireReply(success(request_id, _allow(self._allowed[call.call_id])))
         else:
             why = filter(
-                None, (text(request, "decision_reason"), permission_suggestions.told(request))
+                None, (text(request, "decision_reason"), permission_suggestions.described(request))
             )
             yield self._ask(request_id, "permission", call, asked, "\n".join(why))
 

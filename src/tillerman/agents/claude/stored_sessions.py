@@ -69,12 +69,12 @@ def history(lines: Iterable[bytes], cwd: str) -> Iterator[Event]:
                 for result in results({**line, "tool_use_result": line.get("toolUseResult")}):
                     yield _finished(result, calls.pop(result.call_id, None))
             case "assistant":
-                yield from _said(table(line, "message"), cwd, calls)
+                yield from _message_events(table(line, "message"), cwd, calls)
     for call in calls.values():
         yield ToolFinished(call_id=call.call_id, outcome="cancelled")
 
 
-def _said(message: Table, cwd: str, calls: dict[str, ClaudeToolCall]) -> Iterator[Event]:
+def _message_events(message: Table, cwd: str, calls: dict[str, ClaudeToolCall]) -> Iterator[Event]:
     message_id = text(message, "id")
     for block in tables(message, "content"):
         match text(block, "type"):
@@ -101,10 +101,10 @@ def _prompt(line: Table) -> str:
     if text(line, "type") != "user" or line.get("isMeta") is True:
         return ""
     message = table(line, "message")
-    said = text(message, "content") or next(
+    content = text(message, "content") or next(
         (text(block, "text") for block in tables(message, "content")), ""
     )
-    return "" if said.startswith(_NO_WORDS) else said
+    return "" if content.startswith(_NO_WORDS) else content
 
 
 def _headline(prompt: str, limit: int = 80) -> str:

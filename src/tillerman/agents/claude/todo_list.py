@@ -8,6 +8,8 @@ from tillerman.agents.claude.tools import ClaudeToolCall, ClaudeToolResult
 from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.core.events import PlanChanged, PlanStep
 
+CHANGES_PLAN = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
+
 Status = Literal["pending", "in_progress", "completed"]
 
 

@@ -92,27 +92,27 @@ class ClaudeToolResult(Struct, frozen=True):
             return "completed"
         if denied or text(table(self.meta, "permission_decision"), "decision") == "reject":
             return "denied"
-        said = "".join(part.text for part in self._said() if isinstance(part, Text))
-        if said.startswith(_CANCELLED) or self.details == "User rejected tool use":
+        message = "".join(part.text for part in self._plain_content() if isinstance(part, Text))
+        if message.startswith(_CANCELLED) or self.details == "User rejected tool use":
             return "cancelled"
-        return "denied" if any(phrase in said for phrase in _DENIED) else "failed"
+        return "denied" if any(phrase in message for phrase in _DENIED) else "failed"
 
     def content(self, call: ClaudeToolCall | None) -> tuple[Content, ...]:
         if self.block.get("is_error") is True:
-            return tuple(self._said())
+            return tuple(self._plain_content())
         details = self.details if isinstance(self.details, dict) else {}
-        return tuple(_from_details(details, call) or self._said())
+        return tuple(_from_details(details, call) or self._plain_content())
 
     def pictures(self) -> Iterator[AttachmentBytes]:
         for block in tables(self.block, "content"):
             if text(block, "type") == "image" and (found := _picture(block)):
                 yield found.keep
 
-    def _said(self) -> Iterator[Content]:
-        said = self.block.get("content")
-        if isinstance(said, str):
-            if said:
-                yield Text(said)
+    def _plain_content(self) -> Iterator[Content]:
+        reported = self.block.get("content")
+        if isinstance(reported, str):
+            if reported:
+                yield Text(reported)
         else:
             for block in tables(self.block, "content"):
                 yield _block(block)

@@ -21,7 +21,7 @@ from tillerman.agents.claude.requests import (
     error,
 )
 from tillerman.agents.claude.settings import ClaudeSettings
-from tillerman.agents.claude.todo_list import ClaudeTodoList
+from tillerman.agents.claude.todo_list import CHANGES_PLAN, ClaudeTodoList
 from tillerman.agents.claude.tools import ClaudeToolCall, ClaudeToolResult, call_of, results
 from tillerman.agents.claude.usage import ClaudeUsage
 from tillerman.agents.decoding.fields import Table, count, parse, storable, table, tables, text
@@ -120,7 +120,6 @@ class ClaudeWire:
         if isinstance(line, str):
             yield unrecognized(raw, line)
             return
-        request_id = text(line, "request_id")
         match text(line, "type"):
             case "stream_event":
                 yield from self._stream(line)
@@ -133,11 +132,11 @@ class ClaudeWire:
             case "result":
                 yield from self._result(line)
             case "control_request":
-                yield from self._asked(request_id, table(line, "request"), raw)
+                yield from self._asked(line, raw)
             case "control_response":
                 yield from self._settings.answered(table(line, "response"))
             case "control_cancel_request":
-                yield from self._requests.withdrawn(request_id)
+                yield from self._requests.withdrawn(text(line, "request_id"))
             case "command_lifecycle":
                 if text(line, "state") != "queued":
                     self._steers.discard(text(line, "command_uuid"))
@@ -224,7 +223,7 @@ class ClaudeWire:
             content=result.content(call),
             parent=call.parent if call else parent,
         )
-        if call and outcome == "completed":
+        if call and call.name in CHANGES_PLAN and outcome == "completed":
             plan = self._plans.setdefault(call.parent, ClaudeTodoList(call.parent))
             if changed := plan.follow(call, result):
                 yield changed
@@ -251,9 +250,9 @@ class ClaudeWire:
                 if title := text(line, "title"):
                     yield SettingsChanged(title=title)
             case "local_command_output":
-                said = text(line, "content")
+                message = text(line, "content")
                 self._speech(None).said = True
-                yield MessageChunk(message_id=text(line, "uuid"), text=said)
+                yield MessageChunk(message_id=text(line, "uuid"), text=message)
             case "api_retry":
                 retry = notices.retry(line)
                 self._retry_after = retry.after
@@ -282,9 +281,9 @@ class ClaudeWire:
         unreported = self._turn is not None and not speech.said
         yield from self._wake()
         end = self._ending(line, speech)
-        said = text(line, "result")
-        if end.reason == "completed" and said and unreported:
-            yield MessageChunk(message_id=text(line, "uuid"), text=said)
+        message = text(line, "result")
+        if end.reason == "completed" and message and unreported:
+            yield MessageChunk(message_id=text(line, "uuid"), text=message)
         yield from self._background.served(line)
         self._meter.count(line, self._settings.model)
         if self._goes_on(line, end):
@@ -308,9 +307,13 @@ class ClaudeWire:
             cut = speech.broken.length > 0 or speech.broken_off
             why = failures.failure(line, self._error, retry_after=self._retry_after, cut=cut)
             return TurnEnded(reason="failed", failure=why)
-        said = text(line, "result")
-        if said and speech.broken.equals(said) and not count(table(line, "usage"), "output_tokens"):
-            return TurnEnded(reason="failed", failure=failures.taken_for_whole(said))
+        message = text(line, "result")
+        if (
+            message
+            and speech.broken.equals(message)
+            and not count(table(line, "usage"), "output_tokens")
+        ):
+            return TurnEnded(reason="failed", failure=failures.taken_for_whole(message))
         return TurnEnded(reason="completed", result=storable(line.get("structured_output")))
 
     def _end(self, end: TurnEnded) -> Said:
@@ -336,7 +339,8 @@ class ClaudeWire:
 
     # -- requests ----------------------------------------------------------------------------
 
-    def _asked(self, request_id: str, request: Table, raw: bytes) -> Said:
+    def _asked(self, line: Table, raw: bytes) -> Said:
+        request_id, request = text(line, "request_id"), table(line, "request")
         if not request_id:
             yield unrecognized(raw, "a request without an id")
             return

@@ -91,8 +91,8 @@ class _Program(StdioAgent):
         path = run.find("codex")
         version = None
         if path:
-            said = (await run([path, "--version"])).stdout.decode("utf-8", "replace")
-            found = _VERSION.search(said)
+            message = (await run([path, "--version"])).stdout.decode("utf-8", "replace")
+            found = _VERSION.search(message)
             version = found[0] if found else None
         return Installed("codex", path, version, INFO.install)
 
@@ -141,13 +141,13 @@ class CodexAgent(_Program):
     async def about(self, run: RunCommand) -> Mapping[str, str]:
         config = table(await self._ask(run, "config/read", {}), "config")
         who = table(await self._ask(run, "account/read", {}), "account")
-        told = {
+        fields = {
             "plan": text(who, "planType"),
             "workspace": text(who, "workspaceName"),
             "provider": text(config, "model_provider"),
             "model": text(config, "model"),
         }
-        return {name: value for name, value in told.items() if value}
+        return {name: value for name, value in fields.items() if value}
 
     async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         from tillerman.agents.codex.app_server_queries import SOURCES
@@ -233,8 +233,12 @@ def _binary(run: RunCommand) -> str:
 
 def _checked(ran: CommandResult, what: str) -> bytes:
     if not ran.exit.clean:
-        said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()
-        raise AgentError("codex", f"`codex {what}` failed: {said[-500:]}")
+        message = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()
+        raise AgentError(
+            "codex",
+            f"`codex {what}` failed: {message[-500:]}",
+            hint="run it in a terminal to see why",
+        )
     return ran.stdout
 
 

@@ -28,29 +28,37 @@ def account(answer: Table) -> Account:
             return Account(signed_in=True, method=kind)
 
 
-def login_status(clean: bool, said: str) -> Account:
+def login_status(clean: bool, message: str) -> Account:
     """Parses `codex login status`, which prints on stderr and knows only OpenAI accounts."""
     if not clean:
         return Account(signed_in=False, hint=SIGN_IN)
-    return Account(signed_in=True, method="api key" if "API key" in said else "browser")
+    return Account(signed_in=True, method="api key" if "API key" in message else "browser")
 
 
 def models(stdout: bytes) -> list[Model]:
     """Parses `codex debug models`; the first by priority is the default."""
-    said = parse(stdout)
-    if isinstance(said, str):
-        raise AgentError("codex", f"cannot parse the output of `codex debug models`: {said}")
-    shown = [model for model in tables(said, "models") if text(model, "visibility") == "list"]
+    parsed = parse(stdout)
+    if isinstance(parsed, str):
+        raise AgentError(
+            "codex",
+            f"cannot parse the output of `codex debug models`: {parsed}",
+            hint="update codex and tillerman: the format may be that of another version",
+        )
+    shown = [model for model in tables(parsed, "models") if text(model, "visibility") == "list"]
     shown.sort(key=lambda model: count(model, "priority"))
     return [_model(model, default=number == 0) for number, model in enumerate(shown)]
 
 
 def mcp_servers(stdout: bytes) -> list[McpServer]:
     """Parses `codex mcp list --json`."""
-    said = parse(b'{"servers":' + stdout + b"}")
-    if isinstance(said, str):
-        raise AgentError("codex", f"cannot parse the output of `codex mcp list`: {said}")
-    return [_mcp_server(each) for each in tables(said, "servers")]
+    parsed = parse(b'{"servers":' + stdout + b"}")
+    if isinstance(parsed, str):
+        raise AgentError(
+            "codex",
+            f"cannot parse the output of `codex mcp list`: {parsed}",
+            hint="update codex and tillerman: the format may be that of another version",
+        )
+    return [_mcp_server(each) for each in tables(parsed, "servers")]
 
 
 def mcp_tools(answer: Table, name: str) -> list[McpTool]:
@@ -59,7 +67,11 @@ def mcp_tools(answer: Table, name: str) -> list[McpTool]:
         if text(status, "name") != name:
             continue
         if why := text(status, "toolsError"):
-            raise AgentError("codex", f"MCP server {name!r} returned no tools: {why}")
+            raise AgentError(
+                "codex",
+                f"MCP server {name!r} returned no tools: {why}",
+                hint="check its command or its URL",
+            )
         found = table(status, "tools")
         return [
             McpTool(
@@ -69,7 +81,11 @@ def mcp_tools(answer: Table, name: str) -> list[McpTool]:
             )
             for tool in found
         ]
-    raise AgentError("codex", f"codex has no MCP server {name!r}")
+    raise AgentError(
+        "codex",
+        f"codex has no MCP server {name!r}",
+        hint="`tillerman mcp list -a codex` lists them",
+    )
 
 
 def session(thread: Table) -> NativeSession:

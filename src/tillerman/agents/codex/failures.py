@@ -72,7 +72,7 @@ _NO_SUCH_THREAD = ("no rollout found", "invalid session id")
 
 def failure(error: Table) -> Failure:
     """Maps the `error` of a turn or a notification: `message` and `codexErrorInfo`."""
-    message = _said(text(error, "message")) or text(error, "additionalDetails")
+    message = _error_message(text(error, "message")) or text(error, "additionalDetails")
     info = error.get("codexErrorInfo")
     word, status = info if isinstance(info, str) else "", 0
     if isinstance(info, dict) and info:
@@ -83,7 +83,7 @@ def failure(error: Table) -> Failure:
 
 def from_words(message: str) -> Failure:
     """Maps an error text, which is all that `codex exec` gives."""
-    return TABLE.read(_said(message) or NO_REASON)
+    return TABLE.read(_error_message(message) or NO_REASON)
 
 
 def refusal(what: str, message: str) -> Failure:
@@ -97,10 +97,10 @@ def refusal(what: str, message: str) -> Failure:
     return Failure(kind="agent_failed", message=f"{what} failed: {message}", hint=hint)
 
 
-def _said(message: str) -> str:
+def _error_message(message: str) -> str:
     """Extracts the message from an error that is the API's whole response."""
     if message.startswith("{"):
         body = parse(message.encode())
-        if isinstance(body, dict) and (said := text(table(body, "error"), "message")):
-            return said
+        if isinstance(body, dict) and (content := text(table(body, "error"), "message")):
+            return content
     return message

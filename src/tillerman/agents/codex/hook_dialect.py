@@ -5,7 +5,6 @@ Codex runs a hook only after the user has trusted it, and accepts exit 2 only wi
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -14,14 +13,13 @@ from tillerman.agents.codex import tool_names
 from tillerman.core import tools
 from tillerman.core.events import PermissionRequested
 from tillerman.core.json_fields import Table, text
+from tillerman.core.patch_text import patched_files
 from tillerman.hooks.dialects import hook_events
 from tillerman.hooks.dialects.common_dialect import CommonHookDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 from tillerman.hooks.dialects.hook_events import HookKind
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply
-
-_FILES = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
 class CodexHooks(CommonHookDialect):
@@ -61,9 +59,9 @@ class CodexHooks(CommonHookDialect):
         if request is None or named != "apply_patch":
             return request
         patch = text(request.input, "command")
-        changes = _FILES.findall(patch)
-        tool = _tool({change for change, _ in changes})
-        paths = tuple(dict.fromkeys(path for _, path in changes))
+        changes = patched_files(patch)
+        tool = _tool({one.change for one in changes})
+        paths = tuple(dict.fromkeys(one.path for one in changes))
         input = {"patch": patch, "paths": list(paths)}
         if len(paths) == 1:
             input["file_path"] = paths[0]
@@ -77,9 +75,9 @@ def _asking(event: HookEvent) -> bool:
 
 def _tool(changes: set[str]) -> str:
     """The tool name that covers all changes of a patch."""
-    if changes == {"Add"}:
+    if changes == {"add"}:
         return "Write"
-    return "Delete" if changes == {"Delete"} else "Edit"
+    return "Delete" if changes == {"delete"} else "Edit"
 
 
 dialect = CodexHooks()

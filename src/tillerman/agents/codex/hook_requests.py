@@ -83,8 +83,8 @@ class CodexHookRequests:
         request = dialect.request_of(event, ask)
         if request is None:
             return refusal("the hook reported no call")
-        told = parse(payload)
-        given = told if isinstance(told, dict) else {}
+        fields = parse(payload)
+        given = fields if isinstance(fields, dict) else {}
         name = text(given, "tool_name")
         if name.rpartition("__")[2] in _INWARD:
             return dialect.nothing(event)

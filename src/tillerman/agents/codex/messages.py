@@ -30,14 +30,14 @@ class CodexMessages(MessageAssembler):
         item_id = text(item, "id")
         if text(item, "type") == "reasoning":
             for summary, key in ((True, "summary"), (False, "content")):
-                for index, said in enumerate(strings(item, key)):
+                for index, message in enumerate(strings(item, key)):
                     block = f"{item_id}:{_place(index, summary)}"
-                    yield from self.complete(block, said, thought=True, parent=parent)
+                    yield from self.complete(block, message, thought=True, parent=parent)
             return
-        said = text(item, "text")
+        message = text(item, "text")
         if parent is None:
-            self.last = said
-        yield from self.complete(item_id, said, parent=parent)
+            self.last = message
+        yield from self.complete(item_id, message, parent=parent)
 
     def broken(self, parent: str | None) -> Iterator[Event]:
         """Withdraws the open blocks of a broken stream, which are sent again."""

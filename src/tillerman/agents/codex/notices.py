@@ -55,31 +55,31 @@ def notice(method: str, params: Table, parent: str | None) -> Notice | None:
     """Maps a notification to a notice; None if it is not one."""
     match method:
         case "model/rerouted":
-            said = f"{text(params, 'fromModel')} was replaced with {text(params, 'toModel')}"
-            return Notice(level="warning", kind="fallback", text=said, parent=parent)
+            message = f"{text(params, 'fromModel')} was replaced with {text(params, 'toModel')}"
+            return Notice(level="warning", kind="fallback", text=message, parent=parent)
         case _ if method in _NOTICES:
             level, kind = _NOTICES[method]
-            said = text(params, "message") or text(params, "summary") or method
+            message = text(params, "message") or text(params, "summary") or method
             if details := text(params, "details"):
-                said = f"{said}: {details}"
-            return Notice(level=level, kind=kind, text=said, parent=parent)
+                message = f"{message}: {details}"
+            return Notice(level=level, kind=kind, text=message, parent=parent)
     return None
 
 
 def retry(error: Table, parent: str | None) -> Notice:
     message = text(error, "message") or "trying again"
     why = text(error, "additionalDetails")
-    said = f"{message} ({why})" if why else message
+    content = f"{message} ({why})" if why else message
     failure = failures.failure({**error, "message": why or message})
-    return Notice(level="warning", kind="retry", text=said, failure=failure, parent=parent)
+    return Notice(level="warning", kind="retry", text=content, failure=failure, parent=parent)
 
 
 def server_status(params: Table) -> Notice | None:
     if text(params, "status") != "failed":
         return None
     why = text(params, "error") or text(params, "failureReason") or "no reason was given"
-    said = f"MCP server {text(params, 'name')!r} did not start: {why}"
-    return Notice(level="warning", kind="session", text=said)
+    message = f"MCP server {text(params, 'name')!r} did not start: {why}"
+    return Notice(level="warning", kind="session", text=message)
 
 
 def hook(params: Table, parent: str | None) -> Notice | None:
@@ -88,8 +88,11 @@ def hook(params: Table, parent: str | None) -> Notice | None:
     status = text(run, "status")
     if status not in ("failed", "blocked", "stopped"):
         return None
-    said = [text(run, "statusMessage"), *(text(entry, "text") for entry in tables(run, "entries"))]
-    why = "; ".join(filter(None, said)) or "no reason was given"
+    messages = [
+        text(run, "statusMessage"),
+        *(text(entry, "text") for entry in tables(run, "entries")),
+    ]
+    why = "; ".join(filter(None, messages)) or "no reason was given"
     text_ = f"a hook on {text(run, 'eventName')} {status}: {why}"
     return Notice(level="warning", kind="session", text=text_, parent=parent)
 
@@ -106,7 +109,7 @@ def limits(params: Table, now: float) -> CodexWaitNotice | None:
     resets = number(window, "resetsAt")
     after = max(0.0, resets - now) if resets else None
     when = "" if after is None else f"; it resets in {after / 60:.0f} min"
-    said = f"{percent:.0f} % of the account's limit is used{when}"
+    message = f"{percent:.0f} % of the account's limit is used{when}"
     return CodexWaitNotice(
-        Notice(level="warning", kind="limit", text=said), after if percent >= 100 else None
+        Notice(level="warning", kind="limit", text=message), after if percent >= 100 else None
     )

@@ -167,8 +167,8 @@ class CodexRequests:
             yield QuestionAsked(request_id=asked.key, questions=tuple(fields), parent=parent)
         else:
             yield WireReply(self._peer.result(asked, _elicited("decline")))
-            said = " ".join(filter(None, (text(params, "message"), text(params, "url"))))
-            text_ = f"MCP server {server!r} was refused a request to the user: {said}"
+            message = " ".join(filter(None, (text(params, "message"), text(params, "url"))))
+            text_ = f"MCP server {server!r} was refused a request to the user: {message}"
             yield Notice(level="warning", kind="session", text=text_, parent=parent)
 
     def _mcp(
@@ -203,8 +203,8 @@ class CodexRequests:
         given = tables(asked.params, "questions")
 
         def put(answer: Answer) -> Table:
-            said = answer.answers or {}
-            found = {text(one, "id"): said.get(text(one, "question")) for one in given}
+            parsed = answer.answers or {}
+            found = {text(one, "id"): parsed.get(text(one, "question")) for one in given}
             if answer.option == "deny":
                 found = {}
             return {"answers": {id: {"answers": [words]} for id, words in found.items() if words}}

@@ -28,8 +28,8 @@ def _events(item: Table, items: Items, speech: CodexMessages) -> Iterator[Event 
     match text(item, "type"):
         case "userMessage":
             words = [text(block, "text") for block in tables(item, "content")]
-            if said := "\n".join(filter(None, words)):
-                yield UserMessage(text=said, how="imported")
+            if message := "\n".join(filter(None, words)):
+                yield UserMessage(text=message, how="imported")
         case "agentMessage" | "plan" | "reasoning":
             yield from speech.whole(item, None)
         case kind if kind in KINDS:

@@ -50,7 +50,7 @@ class Thread:
 
     def greet(self) -> list[Table]:
         return [
-            self._peer.request("initialize", greeting(), self._met),
+            self._peer.request("initialize", greeting(), self._greeted),
             self._peer.notify("initialized"),
             self._open(),
         ]
@@ -135,7 +135,7 @@ class Thread:
         method, params = opening(self._spec, self.hooks)
         return self._peer.request(method, params, self._opened)
 
-    def _met(self, result: Any, error: RpcError | None) -> Said:
+    def _greeted(self, result: Any, error: RpcError | None) -> Said:
         self.greeted = error is None
         yield from ()
 
@@ -176,8 +176,8 @@ class Thread:
                 yield from self.wake()
                 yield WireReply(self._start(input))
             elif error:
-                said = f"a message during the turn was rejected: {error.message}"
-                yield Notice(level="warning", kind="session", text=said)
+                message = f"a message during the turn was rejected: {error.message}"
+                yield Notice(level="warning", kind="session", text=message)
 
         return self._peer.request("turn/steer", params, then)
 

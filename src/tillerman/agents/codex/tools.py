@@ -74,8 +74,8 @@ def content(
         case "collabAgentToolCall":
             states = table(item, "agentsStates")
             for agent in states:
-                if said := text(table(states, agent), "message"):
-                    yield Text(said)
+                if message := text(table(states, agent), "message"):
+                    yield Text(message)
         case "imageGeneration":
             if data := text(item, "result"):
                 yield from tool_results.image(data, "image/png")
@@ -85,9 +85,9 @@ def content(
 
 def _output(item: Table, output: CodexCommandOutput) -> Iterator[Content]:
     """The item's full output; deltas lack what came before the item started."""
-    said = text(item, "aggregatedOutput")
-    if said:
-        yield Text(said)
+    message = text(item, "aggregatedOutput")
+    if message:
+        yield Text(message)
     elif shown := output.text():
         yield shown
     code = item.get("exitCode")

@@ -103,8 +103,8 @@ class CodexWire:
         """The failure of a start: before `initialize` is answered, only stderr has the reason."""
         if self._thread.greeted:
             return None
-        said = [line.strip() for line in stderr.splitlines() if line.strip()]
-        why = f": {said[-1]}" if said else ""
+        messages = [line.strip() for line in stderr.splitlines() if line.strip()]
+        why = f": {messages[-1]}" if messages else ""
         message = f"codex ended before its app-server answered{why}"
         return Failure(kind="agent_failed", message=message, hint=failures.TOO_OLD)
 
@@ -135,8 +135,8 @@ class CodexWire:
                 return TurnEnded(reason="failed", failure=failure)
         result = None
         if self._spec.output_schema is not None:
-            said = parse(self._speech.last.encode())
-            result = storable(said) if isinstance(said, dict) else None
+            parsed = parse(self._speech.last.encode())
+            result = storable(parsed) if isinstance(parsed, dict) else None
         return TurnEnded(reason="completed", result=result)
 
     def _end(self, end: TurnEnded) -> Said:
@@ -153,8 +153,8 @@ class CodexWire:
     # -- agent to host -----------------------------------------------------------------------
 
     def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
-        said = self._decode(line)
-        return [*self._gate.unreported(), *said] if self._thread.hooks else said
+        reported = self._decode(line)
+        return [*self._gate.unreported(), *reported] if self._thread.hooks else reported
 
     def _decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         more = piece(line)
@@ -162,7 +162,7 @@ class CodexWire:
             return self._speech.add(more.item_id, more.delta)
         match self._peer.receive(line):
             case RpcNotification(method, params):
-                return self._told(method, params, line)
+                return self._notification(method, params, line)
             case RpcRequest() as asked:
                 return self._asked(asked, line)
             case RpcResponse() as answered:
@@ -185,7 +185,7 @@ class CodexWire:
         if asked.method not in REFUSED:
             yield unrecognized(line, f"a request {asked.method!r} was refused")
 
-    def _told(self, method: str, params: Table, line: bytes) -> Said:
+    def _notification(self, method: str, params: Table, line: bytes) -> Said:
         parent = self._parent(params)
         thread = text(params, "threadId")
         item, item_id = table(params, "item"), text(params, "itemId")
@@ -281,8 +281,8 @@ class CodexWire:
             case _ if kind in KINDS:
                 yield from self._items.completed(item, thread, parent)
             case "contextCompaction":
-                said = "compacted the conversation"
-                yield Notice(level="info", kind="compaction", text=said, parent=parent)
+                message = "compacted the conversation"
+                yield Notice(level="info", kind="compaction", text=message, parent=parent)
             case "exitedReviewMode":
                 yield Notice(level="info", kind="session", text=text(item, "review") or "reviewed")
             case _ if kind not in notices.QUIET_ITEMS:

@@ -31,7 +31,7 @@ async def installed(run: RunCommand, info: AgentInfo) -> Installed:
     if path:
         ran = await run([path, "--version"], limit=_START)
         checked(info, ran, "--version")
-        found = _VERSION.search(said(ran))
+        found = _VERSION.search(output_text(ran))
         version = found[0] if found else None
     return Installed(info.binary, path, version, info.install)
 
@@ -56,12 +56,20 @@ def checked(info: AgentInfo, ran: CommandResult, what: str) -> bytes:
     if ran.exit.code == 124:
         raise AgentError(info.name, f"{command} did not end in time", hint="`tillerman doctor`")
     if ran.exit.signal:
-        raise AgentError(info.name, f"{command} was terminated by signal {ran.exit.signal}")
+        raise AgentError(
+            info.name,
+            f"{command} was terminated by signal {ran.exit.signal}",
+            hint="run it in a terminal to see why",
+        )
     last = (plain(ran.stderr) or plain(ran.stdout)).strip()
-    raise AgentError(info.name, f"{command} failed: {last[-_TOLD:] or 'no output'}")
+    raise AgentError(
+        info.name,
+        f"{command} failed: {last[-_TOLD:] or 'no output'}",
+        hint="run it in a terminal to see why",
+    )
 
 
-def said(ran: CommandResult) -> str:
+def output_text(ran: CommandResult) -> str:
     return plain(ran.stdout) or plain(ran.stderr)
 
 

@@ -21,9 +21,9 @@ from tillerman.paths import write_whole
 _SERVER = re.compile(r"\W*(?P<name>[^:]+): (?P<command>.*) \(\w+\) - (?P<status>.+)$")
 
 
-def listed(said: str) -> list[McpServer]:
+def listed(message: str) -> list[McpServer]:
     """Parses lines such as `✓ name: command (stdio) - Connected`, without colours."""
-    found = map(_SERVER.match, said.splitlines())
+    found = map(_SERVER.match, message.splitlines())
     return [
         McpServer(match["name"], match["status"].strip().lower(), match["command"].strip())
         for match in found

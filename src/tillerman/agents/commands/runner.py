@@ -86,16 +86,17 @@ class CommandRunner:
         limit: float = 20,
     ) -> CommandResult:
         async with self._started(argv, env) as program:
-            said = asyncio.gather(
+            outputs = asyncio.gather(
                 _whole(program.stdout), _whole(program.stderr), _write(program.stdin, input)
             )
             try:
-                exit = await asyncio.wait_for(program.child.wait(), limit)
+                async with asyncio.timeout(limit):
+                    exit = await program.child.wait()
             except TimeoutError:
                 await program.child.kill()
                 exit = Exit(124, None)
             program.finish()
-            out, errors, _ = await said
+            out, errors, _ = await outputs
         return CommandResult(exit, out, errors)
 
     async def dialog(
@@ -119,7 +120,9 @@ class CommandRunner:
                 last = (await stderr).decode("utf-8", "replace").strip()[-TOLD:]
                 name = Path(str(argv[0])).name
                 raise AgentError(
-                    self._agent or name, f"`{name}` {why}{': ' * bool(last)}{last}"
+                    self._agent or name,
+                    f"`{name}` {why}{': ' * bool(last)}{last}",
+                    hint="run it in a terminal to see why",
                 ) from None
             finally:
                 stderr.cancel()
@@ -211,7 +214,7 @@ async def _write(pipe: PipeWriter, data: bytes) -> None:
 
 
 async def _whole(pipe: PipeReader) -> bytes:
-    kept = b""
+    stored = b""
     while chunk := await pipe.read():
-        kept += chunk[: MOST_OUTPUT - len(kept)]
-    return kept
+        stored += chunk[: MOST_OUTPUT - len(stored)]
+    return stored

@@ -24,10 +24,14 @@ def models(stdout: bytes) -> list[Model]:
 
 def servers(stdout: bytes) -> list[McpServer]:
     """Parses `copilot mcp list --json`: configured servers, without connecting to them."""
-    told = parse(stdout)
-    if isinstance(told, str):
-        raise AgentError("copilot", f"cannot parse the output of `copilot mcp list`: {told}")
-    found = table(told, "mcpServers")
+    fields = parse(stdout)
+    if isinstance(fields, str):
+        raise AgentError(
+            "copilot",
+            f"cannot parse the output of `copilot mcp list`: {fields}",
+            hint="update copilot and tillerman: the format may be that of another version",
+        )
+    found = table(fields, "mcpServers")
     return [_server(name, table(found, name)) for name in found]
 
 

@@ -76,18 +76,18 @@ class CopilotDialect(AcpDialect):
         return "denied" if status == "failed" and refused else None
 
     def output(self, call: Table) -> str | None:
-        said = text(table(call, "rawOutput"), "content")
-        return without_exit(said) if text(call, "kind") == "execute" and said else None
+        message = text(table(call, "rawOutput"), "content")
+        return without_exit(message) if text(call, "kind") == "execute" and message else None
 
     def failure(self, error: RpcError) -> Failure | None:
         from tillerman.agents.copilot import failures
 
-        said = error.message.removeprefix("Internal error: ")
+        message = error.message.removeprefix("Internal error: ")
         data = error.data if isinstance(error.data, dict) else {}
         more = text(data, "message") or text(data, "details")
-        if said.lower() == "internal error" and more:
-            said = more
-        why = failures.told(said, text(data, "errorType"))
+        if message.lower() == "internal error" and more:
+            message = more
+        why = failures.failure_of(message, text(data, "errorType"))
         return why if why.kind != "agent_failed" else None
 
 

@@ -51,8 +51,8 @@ TABLE = FailureTable(
 
 def failure(error: Table) -> Failure:
     """Maps `{errorType, message, statusCode}`."""
-    return told(text(error, "message"), text(error, "errorType"), count(error, "statusCode"))
+    return failure_of(text(error, "message"), text(error, "errorType"), count(error, "statusCode"))
 
 
-def told(message: str, kind: str = "", status: int = 0) -> Failure:
+def failure_of(message: str, kind: str = "", status: int = 0) -> Failure:
     return TABLE.read(message or kind or "it gave no reason", name=kind, status=status or None)

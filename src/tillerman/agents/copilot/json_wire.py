@@ -89,8 +89,8 @@ class CopilotJsonWire(OneWayWire):
         argv += words(spec)
         if spec.mode == "ask":
             argv += ["--deny-tool=shell", "--deny-tool=write"]
-        said = _prompt(spec, prompt) if prompt else ""
-        return Launch(argv, env=ENV, stdin=said.encode())
+        message = _prompt(spec, prompt) if prompt else ""
+        return Launch(argv, env=ENV, stdin=message.encode())
 
     # -- agent to host -----------------------------------------------------------------------
 
@@ -122,24 +122,26 @@ class CopilotJsonWire(OneWayWire):
             case "subagent.started":
                 self._agents[text(line, "agentId")] = text(data, "toolCallId")
             case "subagent.failed":
-                said = text(data, "error") or "the subagent failed"
-                yield Notice(level="error", kind="subagent", text=said, parent=parent)
+                message = text(data, "error") or "the subagent failed"
+                yield Notice(level="error", kind="subagent", text=message, parent=parent)
             case "result":
                 yield from self._result(line)
             case _:
-                yield from self._told(kind, data, raw)
+                yield from self._session_line(kind, data, raw)
 
-    def _told(self, kind: str, data: Table, raw: bytes) -> Said:
+    def _session_line(self, kind: str, data: Table, raw: bytes) -> Said:
         """Handles lines about the session, not about a message or a call."""
         match kind:
             case "model.call_failure":
                 status = count(data, "statusCode")
-                said = parse(text(data, "errorMessage").encode())
-                why = text(said, "message") if isinstance(said, dict) else ""
+                message = parse(text(data, "errorMessage").encode())
+                why = text(message, "message") if isinstance(message, dict) else ""
                 self._last_error = f"{status or ''} {why or text(data, 'errorMessage')}".strip()
             case "assistant.turn_retry":
-                said = self._last_error or text(data, "reason")
-                yield Notice(level="warning", kind="retry", text=f"retrying the model call: {said}")
+                message = self._last_error or text(data, "reason")
+                yield Notice(
+                    level="warning", kind="retry", text=f"retrying the model call: {message}"
+                )
             case "session.info":
                 if text(data, "infoType") not in _TOLD_ELSEWHERE:
                     yield Notice(level="info", kind="session", text=text(data, "message"))
@@ -170,11 +172,11 @@ class CopilotJsonWire(OneWayWire):
         id = text(data, key)
         if "deltaContent" in data:
             self._streamed.add(id)
-            said = text(data, "deltaContent")
+            message = text(data, "deltaContent")
         else:
-            said = "" if id in self._streamed else text(data, "content")
-        if said:
-            yield chunk(message_id=id, text=said, parent=parent)
+            message = "" if id in self._streamed else text(data, "content")
+        if message:
+            yield chunk(message_id=id, text=message, parent=parent)
 
     def _progress(self, data: Table, parent: str | None) -> Iterator[Event]:
         """Reports output, which is sent in full each time and repeated."""
@@ -204,16 +206,16 @@ class CopilotJsonWire(OneWayWire):
         if session := text(line, "sessionId"):
             yield AgentReady(native_id=session)
         if self._end is None and line.get("exitCode") != 0:
-            why = failures.told(self._last_error or "it gave no reason")
+            why = failures.failure_of(self._last_error or "it gave no reason")
             self._end = TurnEnded(reason="failed", failure=why)
         yield self._end or TurnEnded(reason="completed")
 
 
 def _prompt(spec: SessionSpec, prompt: Prompt) -> str:
-    said = []
+    parts = []
     if spec.system and not spec.resume:
-        said.append(f"<instructions>\n{spec.system}\n</instructions>\n")
+        parts.append(f"<instructions>\n{spec.system}\n</instructions>\n")
     where = " on its `json` surface"
     hint = "remove `surface` from [agents.copilot]: over ACP it accepts images"
-    said += [in_words("copilot", file, where=where, hint=hint) + "\n" for file in prompt.files]
-    return "".join(said) + prompt.text
+    parts += [in_words("copilot", file, where=where, hint=hint) + "\n" for file in prompt.files]
+    return "".join(parts) + prompt.text

@@ -60,7 +60,7 @@ def history(folder: Path, session: NativeSession) -> list[Event]:
         lines = path.read_bytes().splitlines()
     except OSError:
         raise _gone(session) from None
-    return list(_told(lines, session.cwd or ""))
+    return list(_message_events(lines, session.cwd or ""))
 
 
 def finish_reason(folder: Path, session: str) -> str | None:
@@ -97,7 +97,7 @@ def added(settings: Table, name: str, config: Mapping[str, Any]) -> Table:
     return {**settings, "mcpServers": {**table(settings, "mcpServers"), name: server}}
 
 
-def _told(lines: list[bytes], cwd: str) -> Iterator[Event]:
+def _message_events(lines: list[bytes], cwd: str) -> Iterator[Event]:
     from tillerman.agents.copilot.json_wire import CopilotJsonWire
 
     spec = session_spec(cwd=Path(cwd or "/"))
@@ -117,14 +117,14 @@ def _told(lines: list[bytes], cwd: str) -> Iterator[Event]:
 def _last_user(config: Path) -> str:
     """Reads the user from a file that begins with comments."""
     try:
-        said = re.sub(r"^\s*//.*$", "", config.read_text("utf-8"), flags=re.M)
-        told = json.loads(said)
+        reported = re.sub(r"^\s*//.*$", "", config.read_text("utf-8"), flags=re.M)
+        fields = json.loads(reported)
     except (OSError, ValueError):
         return ""
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         return ""
-    users = [table(told, "lastLoggedInUser"), table(told, "last_logged_in_user")]
-    users += tables(told, "loggedInUsers") + tables(told, "logged_in_users")
+    users = [table(fields, "lastLoggedInUser"), table(fields, "last_logged_in_user")]
+    users += tables(fields, "loggedInUsers") + tables(fields, "logged_in_users")
     return next((login for user in users if (login := text(user, "login"))), "")
 
 

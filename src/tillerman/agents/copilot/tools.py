@@ -17,8 +17,6 @@ from tillerman.core.wire import AttachmentBytes
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.M)
-
 
 class CopilotToolCall(Struct, frozen=True):
     call_id: str
@@ -33,8 +31,7 @@ class CopilotToolCall(Struct, frozen=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        patched = _PATCHED.findall(text(self.input, "patch"))
-        return tuple(dict.fromkeys(patched)) or tools.paths_of(self.input)
+        return tools.paths_of(self.input)
 
     def started(self, cwd: str) -> ToolStarted:
         shown = f"{self.server}.{self.name.removeprefix(self.server + '-')}"
@@ -83,13 +80,13 @@ def outcome(end: Table) -> Outcome:
 
 def content(call: CopilotToolCall | None, end: Table) -> tuple[Content, ...]:
     result = table(end, "result")
-    said = text(result, "content") or text(table(end, "error"), "message")
+    message = text(result, "content") or text(table(end, "error"), "message")
     changed = tuple(_diffs(text(result, "detailedContent"), call)) if call else ()
     if changed:
         return changed
     if call and call.tool == "Bash":
-        said = without_exit(said)
-    shown = (Text(said),) if said else ()
+        message = without_exit(message)
+    shown = (Text(message),) if message else ()
     return (*shown, *(found.image for found in _pictures(result)))
 
 

@@ -89,8 +89,8 @@ class CopilotWire(AcpWire):
     # -- decoding --
 
     def decode(self, line: bytes) -> Iterable[Said]:
-        said = [told for one in super().decode(line) for told in self._read(one)]
-        return [told for one in said for told in self._with_withdrawn(one)]
+        messages = [reported for one in super().decode(line) for reported in self._read(one)]
+        return [reported for one in messages for reported in self._with_withdrawn(one)]
 
     def _with_withdrawn(self, one: Said) -> Iterator[Said]:
         if not isinstance(one, WireReply | AttachmentBytes) and one.parent is None:
@@ -178,18 +178,18 @@ class CopilotWire(AcpWire):
         self._gate.end()
         if held is None or end.reason != "completed":
             return end
-        why = failures.told(held.text.removeprefix(_ERROR))
+        why = failures.failure_of(held.text.removeprefix(_ERROR))
         return TurnEnded(reason="failed", failure=why)
 
     def _notice_or_retry(self, notice: Notice) -> Iterator[Notice]:
         """Emits a notice or retry; `Info: ` with the path of a written file repeats the call."""
-        said = notice.text.removeprefix("Info: ")
-        if said.endswith("Retrying...") or "and retrying" in said:
+        message = notice.text.removeprefix("Info: ")
+        if message.endswith("Retrying...") or "and retrying" in message:
             self._reply.asked_again()
             self._speech.rest()
-            yield replace(notice, kind="retry", level="warning", text=said)
-        elif said not in self._paths:
-            yield replace(notice, text=said)
+            yield replace(notice, kind="retry", level="warning", text=message)
+        elif message not in self._paths:
+            yield replace(notice, text=message)
 
     # -- usage --
 

@@ -108,13 +108,13 @@ class Cursor(StdioAgent):
     async def account(self, run: RunCommand) -> Account:
         """Reads the status output; its exit code is 0 even if not signed in."""
         key = bool(run.variable("CURSOR_API_KEY") or run.variable("CURSOR_AUTH_TOKEN"))
-        return command_output.account(await _say(run, "status", "--format", "json"), key=key)
+        return command_output.account(await _output(run, "status", "--format", "json"), key=key)
 
     async def about(self, run: RunCommand) -> Mapping[str, str]:
-        return command_output.about(await _say(run, "about", "--format", "json"))
+        return command_output.about(await _output(run, "about", "--format", "json"))
 
     async def models(self, run: RunCommand) -> Sequence[Model]:
-        return command_output.models(await _say(run, "models"))
+        return command_output.models(await _output(run, "models"))
 
     async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         return stored_sessions.sessions(config.home(run.variable), cwd)
@@ -123,7 +123,7 @@ class Cursor(StdioAgent):
         return list(stored_sessions.history(config.home(run.variable), session))
 
     async def create_session(self, run: RunCommand, cwd: Path) -> str:
-        return command_output.chat(await _say(run, "create-chat"))
+        return command_output.chat(await _output(run, "create-chat"))
 
     def login(self) -> Sequence[str]:
         return [BINARY, "login"]
@@ -133,14 +133,14 @@ class Cursor(StdioAgent):
 
     async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         return command_output.mcp_servers(
-            await _say(run, "mcp", "list", limit=60)
+            await _output(run, "mcp", "list", limit=60)
         )  # it connects to each
 
     async def mcp_tools(self, run: RunCommand, name: str) -> Sequence[McpTool]:
-        return command_output.mcp_tools(await _say(run, "mcp", "list-tools", name, limit=60))
+        return command_output.mcp_tools(await _output(run, "mcp", "list-tools", name, limit=60))
 
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
-        await _say(run, "mcp", "enable" if on else "disable", name)
+        await _output(run, "mcp", "enable" if on else "disable", name)
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
         """Adds a server to the user's file, since no command does it."""
@@ -163,7 +163,7 @@ def _with_servers(own: Table, servers: Table) -> Table:
     return {**own, "mcpServers": servers}
 
 
-async def _say(run: RunCommand, *words: str, limit: float = 20) -> bytes:
+async def _output(run: RunCommand, *words: str, limit: float = 20) -> bytes:
     try:
         return await locate.output(run, INFO, words, limit=limit)
     except AgentError as error:

@@ -31,9 +31,9 @@ _PROVIDERS = (
 
 def account(stdout: bytes, *, key: bool) -> Account:
     """Parses `status --format json`, which ignores `key`: a CURSOR_API_KEY or token is set."""
-    said = _object(stdout, "status")
-    if said.get("isAuthenticated") is True:
-        who = text(table(said, "userInfo"), "email")
+    parsed = _object(stdout, "status")
+    if parsed.get("isAuthenticated") is True:
+        who = text(table(parsed, "userInfo"), "email")
         return Account(signed_in=True, method="browser", who=who or None)
     if key:
         return Account(signed_in=True, method="variable")
@@ -42,8 +42,8 @@ def account(stdout: bytes, *, key: bool) -> Account:
 
 def about(stdout: bytes) -> dict[str, str]:
     """Parses `about --format json`."""
-    said = _object(stdout, "about")
-    return {word: value for key, word in _ABOUT.items() if (value := text(said, key))}
+    parsed = _object(stdout, "about")
+    return {word: value for key, word in _ABOUT.items() if (value := text(parsed, key))}
 
 
 def models(stdout: bytes) -> list[Model]:
@@ -67,7 +67,11 @@ def chat(stdout: bytes) -> str:
     """Parses `create-chat`."""
     found = _UUID.search(plain(stdout))
     if found is None:
-        raise AgentError("cursor", "`cursor-agent create-chat` returned no id")
+        raise AgentError(
+            "cursor",
+            "`cursor-agent create-chat` returned no id",
+            hint="run it in a terminal to see why",
+        )
     return found[0]
 
 
@@ -98,11 +102,11 @@ def _provider(model: str) -> str | None:
 
 
 def _object(stdout: bytes, command: str) -> Table:
-    said = parse(stdout)
-    if isinstance(said, str):
+    parsed = parse(stdout)
+    if isinstance(parsed, str):
         raise AgentError(
             "cursor",
-            f"cannot parse the output of `cursor-agent {command}`: {said}",
+            f"cannot parse the output of `cursor-agent {command}`: {parsed}",
             hint="run `cursor-agent update`",
         )
-    return said
+    return parsed

@@ -69,14 +69,16 @@ def other_conversation(asked: str, opened: str) -> Failure:
     return history_lost(f"Cursor was asked to resume conversation {asked}, but opened {opened}")
 
 
-def _known(said: str) -> Failure | None:
-    rule = TABLE.match(said)
+def _known(message: str) -> Failure | None:
+    rule = TABLE.match(message)
     if rule is None:
         return None
-    return Failure(kind=rule.kind, message=_line(said, rule.text), hint=TABLE.hint(rule))
+    return Failure(kind=rule.kind, message=_line(message, rule.text), hint=TABLE.hint(rule))
 
 
-def _line(said: str, words: str) -> str:
+def _line(message: str, words: str) -> str:
     """The line that contains the words, shortened: one of them lists two hundred models."""
-    line = next(line for line in said.split("\n") if re.search(words, line, re.IGNORECASE)).strip()
+    line = next(
+        line for line in message.split("\n") if re.search(words, line, re.IGNORECASE)
+    ).strip()
     return line.partition(" Available models:")[0].removeprefix("Error: ").removeprefix("⚠ ")

@@ -125,10 +125,10 @@ def deny(event: HookEvent, message: str) -> HookReply:
         case events.BeforeReadFile() | events.BeforeTabFileRead() | events.CursorSubagentStart():
             return reply(events.PermissionReply(permission="deny", user_message=message))
         case CursorEvent() if event.event in GATES:
-            told = events.PermissionReply(
+            reported = events.PermissionReply(
                 permission="deny", user_message=message, agent_message=message
             )
-            return reply(told)
+            return reply(reported)
     return refusal(message)
 
 

@@ -63,13 +63,15 @@ class CursorHookRequests:
         self._cwd = str(spec.cwd)
         self._hook_events = HookEvents(self._cwd)
         self._calls = self._hook_events.calls
-        self._kept: dict[str, HookEvent] = {}  # by hook request, until the stream reports the call
+        self._waiting: dict[
+            str, HookEvent
+        ] = {}  # by hook request, until the stream reports the call
         self._open: dict[str, HookEvent] = {}  # by request
         self._allowed: dict[Key, list[str]] = {}  # calls that pass at the next event
 
     @property
     def waits(self) -> bool:
-        return bool(self._kept)
+        return bool(self._waiting)
 
     # -- the stream --------------------------------------------------------------------------
 
@@ -78,46 +80,46 @@ class CursorHookRequests:
             match event:
                 case ToolStarted(call_id=call_id):
                     self._calls[call_id] = event
-                    for ask, kept in list(self._kept.items()):
-                        if call_of(kept) == call_id:
-                            yield from self._consider(ask, self._kept.pop(ask))
+                    for ask, stored in list(self._waiting.items()):
+                        if call_of(stored) == call_id:
+                            yield from self._consider(ask, self._waiting.pop(ask))
                 case ToolFinished(call_id=call_id):
                     self._forget(call_id)
                 case ThoughtChunk():
                     self._hook_events.thinks = True
 
     def release_held(self) -> Iterator[Said]:
-        kept, self._kept = self._kept, {}
-        for ask, event in kept.items():
+        stored, self._waiting = self._waiting, {}
+        for ask, event in stored.items():
             yield from self._consider(ask, event)
 
     def end(self) -> Iterator[Event]:
-        for event in self._kept.values():
+        for event in self._waiting.values():
             yield from self._hook_events.of(event)
-        self._kept = {}
+        self._waiting = {}
 
     # -- the hooks ---------------------------------------------------------------------------
 
     def asked(self, ask: str, event: str, payload: bytes) -> Iterator[Said]:
-        told = cursor.read(event, payload)
-        if isinstance(told, UnreadablePayload) or told.event != event:
+        reported = cursor.read(event, payload)
+        if isinstance(reported, UnreadablePayload) or reported.event != event:
             why = (
-                told.why
-                if isinstance(told, UnreadablePayload)
-                else f"{told.event} arrived as {event}"
+                reported.why
+                if isinstance(reported, UnreadablePayload)
+                else f"{reported.event} arrived as {event}"
             )
             yield HookDecision(
-                ask, cursor.deny(told, f"tillerman cannot decode the request: {why}")
+                ask, cursor.deny(reported, f"tillerman cannot decode the request: {why}")
             )
             yield unrecognized(payload, why)
             return
-        if event not in cursor.GATES and not isinstance(told, CursorSessionStart):
-            yield HookDecision(ask, cursor.nothing(told))
-        call_id = call_of(told)
+        if event not in cursor.GATES and not isinstance(reported, CursorSessionStart):
+            yield HookDecision(ask, cursor.nothing(reported))
+        call_id = call_of(reported)
         if call_id and call_id not in self._calls:
-            self._kept[ask] = told
+            self._waiting[ask] = reported
         else:
-            yield from self._consider(ask, told)
+            yield from self._consider(ask, reported)
 
     def answer(self, request_id: str, answer: Answer) -> Iterator[Said]:
         event = self._open.pop(request_id, None)
@@ -137,7 +139,7 @@ class CursorHookRequests:
         yield HookDecision(request_id, cursor.allow(event, input=changed))
 
     def gone(self, ask: str) -> Iterator[Said]:
-        self._kept.pop(ask, None)
+        self._waiting.pop(ask, None)
         if self._open.pop(ask, None):
             yield RequestAnswered(request_id=ask, answer=Answer("deny"), by="withdrawn")
 
@@ -217,9 +219,9 @@ def _key(event: HookEvent, cwd: str, changed: Table | None = None) -> Key | None
             return ("command", command)
         case BeforeReadFile(file_path=path):
             return ("file", _whole(path, cwd))
-        case BeforeMCPExecution(tool_name=name, tool_input=told):
-            found = parse(told.encode("utf-8", "replace"))
-            return ("tool", name, _plain(found) if isinstance(found, dict) else told)
+        case BeforeMCPExecution(tool_name=name, tool_input=reported):
+            found = parse(reported.encode("utf-8", "replace"))
+            return ("tool", name, _plain(found) if isinstance(found, dict) else reported)
         case CursorSubagentStart(tool_call_id=id):
             return ("task", cursor.call_id(id))
     return None

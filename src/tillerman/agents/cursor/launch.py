@@ -49,7 +49,9 @@ def _argv(spec: SessionSpec, approval: WithheldTools) -> list[Word]:
         argv.append(f"--mode={spec.mode}")
     if spec.resume:
         if spec.resume.startswith("-"):  # -1 would be the last conversation of any session
-            raise UsageError(f"Cursor has no conversation {spec.resume!r}")
+            raise UsageError(
+                f"Cursor has no conversation {spec.resume!r}", hint="start a new session"
+            )
         argv.append(f"--resume={spec.resume}")
     if "sandbox" in spec.native.options:
         argv.append(f"--sandbox={_sandbox(spec)}")

@@ -46,7 +46,7 @@ def history(home: Path, session: NativeSession) -> Iterator[Event]:
     for file in _transcripts(home, Path(cwd)):
         if file.stem == session.native_id:
             for number, record in enumerate(records(file)):
-                yield from _told(record, number, cwd)
+                yield from _message_events(record, number, cwd)
 
 
 def _transcripts(home: Path, cwd: Path) -> list[Path]:
@@ -58,11 +58,11 @@ def _transcripts(home: Path, cwd: Path) -> list[Path]:
 def _session(file: Path, cwd: Path) -> NativeSession:
     updated = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     stamp = rfc3339(updated, "seconds")
-    said = filter(None, (_prompt(one) for one in records(file) if text(one, "role") == "user"))
-    return NativeSession(file.stem, headline(next(said, file.stem)), stamp, str(cwd))
+    messages = filter(None, (_prompt(one) for one in records(file) if text(one, "role") == "user"))
+    return NativeSession(file.stem, headline(next(messages, file.stem)), stamp, str(cwd))
 
 
-def _told(record: Table, number: int, cwd: str) -> Iterator[Event]:
+def _message_events(record: Table, number: int, cwd: str) -> Iterator[Event]:
     if text(record, "role") == "user":
         if prompt := _prompt(record):
             yield UserMessage(text=prompt, how="imported")
@@ -90,9 +90,9 @@ def _used(part: Table, call_id: str, cwd: str) -> Iterator[Event]:
 
 
 def _prompt(record: Table) -> str:
-    said = "".join(text(part, "text") for part in tables(table(record, "message"), "content"))
-    query = _QUERY.search(said)
-    return (query[1] if query else said).strip()
+    message = "".join(text(part, "text") for part in tables(table(record, "message"), "content"))
+    query = _QUERY.search(message)
+    return (query[1] if query else message).strip()
 
 
 def _slug(path: str) -> str:

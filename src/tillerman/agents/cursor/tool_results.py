@@ -35,19 +35,19 @@ class CursorToolResult(NamedTuple):
 
 def result_of(call: CursorToolCall, beside: Table) -> CursorToolResult:
     """Decodes the result; `beside`: the members next to the call's arguments."""
-    told = table(beside, "result")
+    fields = table(beside, "result")
     for key, outcome in _OUTCOMES.items():
-        if isinstance(told.get(key), dict):
-            body = table(told, key)
+        if isinstance(fields.get(key), dict):
+            body = table(fields, key)
             if outcome != "completed":
                 return CursorToolResult(outcome, tuple(_refusal(body)))
             failed = body.get("isError") is True  # reported by an MCP server
             return CursorToolResult(
-                "failed" if failed else outcome, tuple(_content(call, body, told))
+                "failed" if failed else outcome, tuple(_content(call, body, fields))
             )
-    if not told:
+    if not fields:
         return CursorToolResult("completed", ())
-    return CursorToolResult("failed", (_as_json(told),))
+    return CursorToolResult("failed", (_as_json(fields),))
 
 
 def plan_of(call: CursorToolCall, beside: Table) -> PlanChanged | None:
@@ -72,11 +72,11 @@ def _refusal(body: Table) -> Iterator[Content]:
 
 
 def _why(body: Table) -> str:
-    said = next(
+    reported = next(
         (text(body, key) for key in ("reason", "errorMessage", "error") if body.get(key)), ""
     )
-    if said:
-        return said.partition(_FOR_THE_MODEL)[0]
+    if reported:
+        return reported.partition(_FOR_THE_MODEL)[0]
     if body.get("aborted") is True:
         return f"aborted ({text(body, 'signal') or 'no signal'})"
     return f"exit code {count(body, 'exitCode')}" if "exitCode" in body else ""
@@ -86,7 +86,7 @@ def _output(body: Table) -> str:
     return text(body, "interleavedOutput") or text(body, "stdout") + text(body, "stderr")
 
 
-def _content(call: CursorToolCall, body: Table, told: Table) -> Iterator[Content]:
+def _content(call: CursorToolCall, body: Table, fields: Table) -> Iterator[Content]:
     match call.kind:
         case "read":
             yield Text(text(body, "content"))
@@ -95,7 +95,7 @@ def _content(call: CursorToolCall, body: Table, told: Table) -> Iterator[Content
         case "delete":
             yield Diff(text(body, "path") or call.path, old=text(body, "prevContent"))
         case "shell":
-            background = told.get("isBackground") is True
+            background = fields.get("isBackground") is True
             if output := _output(body) or ("Works in the background." if background else ""):
                 yield Text(output)
         case "grep":
@@ -108,8 +108,8 @@ def _content(call: CursorToolCall, body: Table, told: Table) -> Iterator[Content
             yield from _mcp(body)
         case "task":
             steps = tables(body, "conversationSteps")
-            said = (text(table(step, "assistantMessage"), "text") for step in steps)
-            yield Text("\n".join(filter(None, said)))
+            messages = (text(table(step, "assistantMessage"), "text") for step in steps)
+            yield Text("\n".join(filter(None, messages)))
         case "webFetch":
             yield Text(text(body, "markdown"))
         case "webSearch":
@@ -157,8 +157,8 @@ def _tree(root: Table, prefix: str = "") -> Iterator[str]:
 
 def _mcp(body: Table) -> Iterator[Content]:
     for part in tables(body, "content"):
-        said = text(table(part, "text"), "text") or text(part, "text")
-        yield Text(said) if said else _as_json(part)
+        message = text(table(part, "text"), "text") or text(part, "text")
+        yield Text(message) if message else _as_json(part)
 
 
 def _reference(reference: Table) -> str:

@@ -38,7 +38,7 @@ class CursorWire(OneWayWire):
         self.plugin: Mapping[str, bytes] | None = None  # of the hooks that send requests
         self._cwd = str(spec.cwd)
         self._own_config = own_config
-        self._told = ""  # last notice about withheld tools
+        self._last_notice = ""  # last notice about withheld tools
         self._begin(spec)
 
     # -- host to agent -----------------------------------------------------------------------
@@ -102,8 +102,8 @@ class CursorWire(OneWayWire):
         if subtype == "init":
             self._opened = text(line, "session_id")
             yield AgentReady(native_id=self._opened, model=text(line, "model") or None)
-            if self._notice and self._notice != self._told:
-                self._told = self._notice
+            if self._notice and self._notice != self._last_notice:
+                self._last_notice = self._notice
                 yield Notice(level="warning", kind="settings", text=self._notice)
         elif notice := notices.system(line):
             yield notice

@@ -91,8 +91,8 @@ class WithheldTools(NamedTuple):
         """Text for users; "" if there is nothing to report."""
         if asked:
             names = " and ".join(self.withheld)
-            told = f"Cursor has no hook for {names}: disabled (approve = {preset})"
-            return told if names else ""
+            message = f"Cursor has no hook for {names}: disabled (approve = {preset})"
+            return message if names else ""
         if not self.withheld:
             return (
                 "Cursor does not ask for approval here: everything but writes to protected files is"

@@ -88,9 +88,9 @@ class FailureTable(Struct, frozen=True):
         rule = self.exits.get(code) if code is not None else None
         if rule is None:
             return None
-        said = [line for line in stderr.splitlines() if line.strip()]
+        messages = [line for line in stderr.splitlines() if line.strip()]
         message = rule.message or f"the agent ended with exit code {code}"
-        message = said[-1].strip() if said else message
+        message = messages[-1].strip() if messages else message
         if rule.kind == "history_lost":
             return history_lost(message)
         return Failure(kind=rule.kind, message=message, hint=self.hint(rule))

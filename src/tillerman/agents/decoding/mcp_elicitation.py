@@ -28,8 +28,8 @@ def content(params: Table, answers: Mapping[str, str]) -> Table:
     filled: Table = {}
     for name in properties:
         schema = table(properties, name)
-        if (said := answers.get(_asked(schema, name))) is not None:
-            filled[name] = _typed(said, text(schema, "type"))
+        if (reported := answers.get(_asked(schema, name))) is not None:
+            filled[name] = _typed(reported, text(schema, "type"))
     return filled
 
 
@@ -43,15 +43,15 @@ def _choices(schema: Table) -> list[str]:
     return strings(schema, "enum") or [text(one, "const") for one in tables(schema, "oneOf")]
 
 
-def _typed(said: str, kind: str) -> Any:
+def _typed(message: str, kind: str) -> Any:
     try:
         match kind:
             case "boolean":
-                return said.strip().lower() in ("yes", "true", "y", "1")
+                return message.strip().lower() in ("yes", "true", "y", "1")
             case "integer":
-                return int(said)
+                return int(message)
             case "number":
-                return float(said)
+                return float(message)
     except ValueError:
         pass  # the server validates it
-    return said
+    return message

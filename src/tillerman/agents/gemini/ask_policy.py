@@ -42,9 +42,9 @@ def refuse_administrators(variable: Variable) -> None:
 
 def policy(variable: Variable, cwd: Path) -> str | None:
     """Our policy merged with the user's; None if the user denies nothing."""
-    kept = _all_settings(variable, cwd)
-    rules = [rule for one in kept for rule in _from_settings(one)]
-    rules += _from_policies(home(variable), kept)
+    stored = _all_settings(variable, cwd)
+    rules = [rule for one in stored for rule in _from_settings(one)]
+    rules += _from_policies(home(variable), stored)
     if not any(rule["decision"] == "deny" for rule in rules):
         return None
     import tomlkit  # slow to import, and rarely needed
@@ -72,8 +72,8 @@ def _system_settings(variable: Variable) -> Path:
     return Path(variable(_SETTINGS) or _SYSTEM / "settings.json")
 
 
-def _from_policies(folder: Path, kept: list[Table]) -> Iterator[Table]:
-    named = [Path(path) for one in kept for path in strings(one, "policyPaths")]
+def _from_policies(folder: Path, stored: list[Table]) -> Iterator[Table]:
+    named = [Path(path) for one in stored for path in strings(one, "policyPaths")]
     places = [*(named or [folder / "policies"]), *folder.glob("extensions/*/policies")]
     for file in sorted({found for place in places for found in (place, *place.glob("*.toml"))}):
         try:
@@ -96,13 +96,13 @@ def _ranked(rule: Table) -> Table:
     )
 
 
-def _from_settings(kept: Table) -> Iterator[Table]:
+def _from_settings(stored: Table) -> Iterator[Table]:
     deny = {"decision": "deny", "priority": _ABOVE}
-    for server in strings(table(kept, "mcp"), "excluded"):
+    for server in strings(table(stored, "mcp"), "excluded"):
         yield {"toolName": "*", "mcpName": server, **deny}
-    for tool in strings(table(kept, "tools"), "exclude"):
+    for tool in strings(table(stored, "tools"), "exclude"):
         yield {"toolName": tool, **deny}
-    if core := strings(table(kept, "tools"), "core"):
+    if core := strings(table(stored, "tools"), "core"):
         yield from map(_core, core)
         modes = ["default", "autoEdit", "yolo"]
         yield {"toolName": "*", "modes": modes, "decision": "deny", "priority": 50}

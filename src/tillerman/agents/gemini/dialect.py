@@ -61,3 +61,8 @@ class GeminiDialect(AcpDialect):
         from tillerman.agents.gemini import failures  # not before the program starts
 
         return failures.failure(error)
+
+    def stopped(self, reason: str) -> Failure | None:
+        from tillerman.agents.gemini import failures
+
+        return failures.stopped(reason)

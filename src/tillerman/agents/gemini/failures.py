@@ -29,6 +29,9 @@ TABLE = FailureTable(
 )
 _MESSAGES = {"terminated": "the stream was terminated"}
 _API_ERROR = "[API Error: "
+LOOP = "Loop detected"
+_STOPPED = (LOOP, "Maximum session turns exceeded")  # told before a result that is a success
+_LOOP_HINT = "prompt again to continue; `model.disableLoopDetection` is a setting of Gemini CLI"
 
 
 def failure(error: RpcError) -> Failure | None:
@@ -37,10 +40,21 @@ def failure(error: RpcError) -> Failure | None:
     if rule is None:
         return None
     if rule.kind == "not_signed_in":
-        told = failures.failure(error, ROW)
-        return replace(told, kind=rule.kind, retry_after=None, hint=TABLE.hint(rule))
+        reported = failures.failure(error, ROW)
+        return replace(reported, kind=rule.kind, retry_after=None, hint=TABLE.hint(rule))
     message = _MESSAGES.get(error.message, error.message)
     return Failure(kind=rule.kind, message=message, hint=TABLE.hint(rule))
+
+
+def stopped(reason: str) -> Failure | None:
+    """Maps a stop reason; over ACP a loop and the turn limit have the same one."""
+    if reason != "max_turn_requests":
+        return None
+    return Failure(
+        kind="turn_limit",
+        message="Gemini CLI stopped: its model repeated itself, or made too many calls in one turn",
+        hint=_LOOP_HINT,
+    )
 
 
 def of_result(error: Table, complaint: str) -> Failure:
@@ -49,11 +63,12 @@ def of_result(error: Table, complaint: str) -> Failure:
     Its type is always "unknown", except for the turn limit; the API's error is in the message.
     """
     words = text(error, "message") or complaint or NO_REASON
-    if text(error, "type") == "FatalTurnLimitedError":
-        return Failure(kind="turn_limit", message=words, hint="prompt again to continue")
+    if text(error, "type") == "FatalTurnLimitedError" or words.startswith(_STOPPED):
+        hint = _LOOP_HINT if words.startswith(LOOP) else "prompt again to continue"
+        return Failure(kind="turn_limit", message=words, hint=hint)
     if words.startswith(_API_ERROR):
         words = words.removeprefix(_API_ERROR).rpartition("]")[0] or words
     api = parse(words.encode())
     status = count(table(api, "error"), "code") if isinstance(api, dict) else 0
-    told = RpcError(status, words)
-    return failure(told) or failures.failure(told, ROW)
+    reported = RpcError(status, words)
+    return failure(reported) or failures.failure(reported, ROW)

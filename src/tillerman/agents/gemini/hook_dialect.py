@@ -42,18 +42,18 @@ class GeminiHooks(CommonHookDialect):
     )
 
     def plain(self, given: Table) -> Table:
-        said = given.get("prompt_response")
-        return given if said is None else given | {"last_assistant_message": said}
+        answer = given.get("prompt_response")
+        return given if answer is None else given | {"last_assistant_message": answer}
 
     def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
         if isinstance(event, UnreadablePayload):
             return refusal(event.why)
         if not isinstance(event, hook_events.BeforeTool):
             return self.nothing(event)
-        said: Table = {"decision": "allow"}
+        output: Table = {"decision": "allow"}
         if input is not None:
-            said["hookSpecificOutput"] = {"hookEventName": event.event, "tool_input": input}
-        return reply(said)
+            output["hookSpecificOutput"] = {"hookEventName": event.event, "tool_input": input}
+        return reply(output)
 
     def deny(self, event: HookEvent, message: str) -> HookReply:
         if isinstance(event, hook_events.BeforeTool | hook_events.PromptSubmit):

@@ -63,27 +63,27 @@ class GeminiStreamWire(OneWayWire):
     # -- agent to host -----------------------------------------------------------------------
 
     def decode(self, line: bytes) -> Iterator[Event]:
-        said = parse(line)
-        if isinstance(said, str):
-            yield unrecognized(line, said)
+        parsed = parse(line)
+        if isinstance(parsed, str):
+            yield unrecognized(line, parsed)
             return
-        match kind := text(said, "type"):
+        match kind := text(parsed, "type"):
             case "init":
-                if native_id := text(said, "session_id"):
-                    yield AgentReady(native_id=native_id, model=text(said, "model") or None)
+                if native_id := text(parsed, "session_id"):
+                    yield AgentReady(native_id=native_id, model=text(parsed, "model") or None)
                 if self._withheld:
                     yield Notice(level="warning", kind="settings", text=self._withheld)
                     self._withheld = ""
             case "message":
-                yield from self._message(said)
+                yield from self._message(parsed)
             case "tool_use":
-                yield from self._call(said)
+                yield from self._call(parsed)
             case "tool_result":
-                yield from self._result(said)
+                yield from self._result(parsed)
             case "error":
-                yield from self._complaint(said)
+                yield from self._complaint(parsed)
             case "result":
-                yield from self._end(said)
+                yield from self._end(parsed)
             case _:
                 yield unrecognized(line, f"a line of type {kind!r}")
 
@@ -91,19 +91,19 @@ class GeminiStreamWire(OneWayWire):
         """The failure of an exit without a result."""
         return failures.TABLE.read_exit(exit.code, stderr)
 
-    def _message(self, said: Table) -> Iterator[Event]:
-        words = text(said, "content")
-        if text(said, "role") == "user" or not words:
+    def _message(self, parsed: Table) -> Iterator[Event]:
+        words = text(parsed, "content")
+        if text(parsed, "role") == "user" or not words:
             return
         if not self._speaking:
             self._speaking = True
             self._messages += 1
         yield MessageChunk(message_id=str(self._messages), text=words)
 
-    def _call(self, said: Table) -> Iterator[Event]:
+    def _call(self, parsed: Table) -> Iterator[Event]:
         self._speaking = False
-        call_id, name = text(said, "tool_id"), text(said, "tool_name")
-        input = storable(table(said, "parameters"))
+        call_id, name = text(parsed, "tool_id"), text(parsed, "tool_name")
+        input = storable(table(parsed, "parameters"))
         tool = vocabulary(name, "", input, ROW)
         call = ToolStarted(
             call_id=call_id,
@@ -116,43 +116,43 @@ class GeminiStreamWire(OneWayWire):
         self._calls[call_id] = call
         yield call
 
-    def _result(self, said: Table) -> Iterator[Event]:
-        call = self._calls.pop(text(said, "tool_id"), None)
+    def _result(self, parsed: Table) -> Iterator[Event]:
+        call = self._calls.pop(text(parsed, "tool_id"), None)
         if call is None:
             return
-        if text(said, "status") == "success":
+        if text(parsed, "status") == "success":
             yield ToolFinished(
                 call_id=call.call_id,
                 outcome="completed",
-                content=tuple(_content(call, text(said, "output"))),
+                content=tuple(_content(call, text(parsed, "output"))),
             )
             return
-        error = table(said, "error")
-        words = text(error, "message") or text(said, "output")
+        error = table(parsed, "error")
+        words = text(error, "message") or text(parsed, "output")
         yield ToolFinished(
             call_id=call.call_id,
             outcome="denied" if _denied(call, text(error, "type"), words) else "failed",
             content=(Text(words),) if words else (),
         )
 
-    def _complaint(self, said: Table) -> Iterator[Event]:
+    def _complaint(self, parsed: Table) -> Iterator[Event]:
         """Stores an `error` as the reason of a failed result; a warning becomes a notice."""
-        words = text(said, "message")
-        if text(said, "severity") == "error":
+        words = text(parsed, "message")
+        if text(parsed, "severity") == "error" or words.startswith(failures.LOOP):
             self._error = words
         elif words:
             yield Notice(level="warning", kind="limit", text=words)
 
-    def _end(self, said: Table) -> Iterator[Event]:
+    def _end(self, parsed: Table) -> Iterator[Event]:
         for call_id in self._calls:
             yield ToolFinished(call_id=call_id, outcome="cancelled")
         self._calls = {}
-        yield reported(table(said, "stats"))
-        if text(said, "status") == "success":
+        yield reported(table(parsed, "stats"))
+        if text(parsed, "status") == "success" and not self._error:
             yield TurnEnded(reason="completed")
         else:
             yield TurnEnded(
-                reason="failed", failure=failures.of_result(table(said, "error"), self._error)
+                reason="failed", failure=failures.of_result(table(parsed, "error"), self._error)
             )
 
 

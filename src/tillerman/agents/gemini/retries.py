@@ -30,19 +30,19 @@ class Retries:
             return None
         self._lines = [line] if _BEGINS.match(line) else [*self._lines, line]
         if found := _RETRIES.search(line):
-            told = "\n".join(self._lines)
+            message = "\n".join(self._lines)
             self._lines = []
-            return _notice(told, float(found[1]) / 1000 if found[1] else None)
+            return _notice(message, float(found[1]) / 1000 if found[1] else None)
         if "Max attempts reached" in line or len(self._lines) == _LINES:
             self._lines = []
         return None
 
 
-def _notice(told: str, after: float | None) -> Notice:
-    attempt = _BEGINS.match(told)
+def _notice(message: str, after: float | None) -> Notice:
+    attempt = _BEGINS.match(message)
     assert attempt
     status = int(attempt[2] or 0)
-    words = _RETRIES.split(told.removeprefix(attempt[0]))[0].strip()
+    words = _RETRIES.split(message.removeprefix(attempt[0]))[0].strip()
     words = words or f"status {status}"
     failure = failures.failure(RpcError(status, words), ROW)
     wait = "" if after is None else f" in {after:.1f} s"

@@ -158,8 +158,8 @@ def _session(file: Path, cwd: Path) -> NativeSession | None:
     native_id, first, updated = "", "", ""
     for record in records(file):
         native_id = native_id or text(record, "sessionId")
-        told = table(record, "$set") or record
-        updated = max(updated, text(told, "lastUpdated"))
+        fields = table(record, "$set") or record
+        updated = max(updated, text(fields, "lastUpdated"))
         first = first or next(filter(None, map(_prompt, _messages(record))), "")
     if not (native_id and first):
         return None
@@ -176,8 +176,8 @@ def _prompt(message: Table) -> str:
     """The user's prompt in a message; "" if there is none."""
     if text(message, "type") != "user":
         return ""
-    said = "\n".join(text(part, "text") for part in tables(message, "content"))
-    return "" if said.startswith("<session_context>") else said.strip()
+    content = "\n".join(text(part, "text") for part in tables(message, "content"))
+    return "" if content.startswith("<session_context>") else content.strip()
 
 
 def _events(file: Path, cwd: str) -> Iterator[Event]:
@@ -189,14 +189,14 @@ def _events(file: Path, cwd: str) -> Iterator[Event]:
             seen.add(id)
             if prompt := _prompt(message):
                 yield UserMessage(text=prompt, how="imported")
-            yield from _said(message, id)
+            yield from _message_events(message, id)
         for call in tables(message, "toolCalls"):
             if (call_id := text(call, "id")) not in seen:
                 seen.add(call_id)
                 yield from _call(call, call_id, cwd)
 
 
-def _said(message: Table, id: str) -> Iterator[Event]:
+def _message_events(message: Table, id: str) -> Iterator[Event]:
     for thought in tables(message, "thoughts"):
         if words := text(thought, "description"):
             yield ThoughtChunk(message_id=f"{id}:thoughts", text=words)

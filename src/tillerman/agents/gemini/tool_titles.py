@@ -38,9 +38,9 @@ def server_tool(name: str, title: str) -> str:
     If it is a command, the model chooses the title, so it counts only if it matches the name.
     Otherwise the name is split at its first underscore, as Gemini CLI does.
     """
-    told = _SERVER.fullmatch(title)
-    if told and _UNFIT.sub("_", f"mcp_{told['server']}_{told['tool']}") == name:
-        return f"mcp__{told['server']}__{told['tool']}"
+    match = _SERVER.fullmatch(title)
+    if match and _UNFIT.sub("_", f"mcp_{match['server']}_{match['tool']}") == name:
+        return f"mcp__{match['server']}__{match['tool']}"
     server, _, tool = name.removeprefix("mcp_").partition("_")
     return f"mcp__{server}__{tool}"
 
@@ -62,11 +62,11 @@ def _fetch(title: str) -> Table:
     """
     if page := _PAGE.fullmatch(title):
         return page.groupdict()
-    told = _PROMPT.fullmatch(title)
-    prompt = told["prompt"] if told else _CUT
+    match = _PROMPT.fullmatch(title)
+    prompt = match["prompt"] if match else _CUT
     urls = [word for word in prompt.split() if "://" in word]
     more = [_CUT] if prompt.endswith(_CUT) else []
-    input = {"prompt": prompt} if told else {}
+    input = {"prompt": prompt} if match else {}
     return input | ({"url": " ".join(urls + more)} if urls or more else {})
 
 

@@ -14,7 +14,11 @@ from tillerman.agents.decoding.fields import Table, count, parse, table, text
 from tillerman.core.events import Event
 from tillerman.core.wire import AttachmentBytes, WireReply
 
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
 
 Id = str | int | float
 Said = Iterator[Event | WireReply | AttachmentBytes]
@@ -87,8 +91,19 @@ class RpcPeer:
     def result(self, asked: RpcRequest, result: Any) -> Table:
         return {**self._envelope, "id": asked.id, "result": result}
 
-    def error(self, asked: RpcRequest, code: int, message: str) -> Table:
-        return {**self._envelope, "id": asked.id, "error": {"code": code, "message": message}}
+    def error(self, asked: RpcRequest, code: int, message: str, data: Any = None) -> Table:
+        return self.error_for(asked.id, RpcError(code, message, data))
+
+    def error_for(self, id: Id | None, error: RpcError) -> Table:
+        """Builds an error response; None: the id of the request is unknown."""
+        told: Table = {"code": error.code, "message": error.message}
+        if error.data is not None:
+            told["data"] = error.data
+        return {**self._envelope, "id": id, "error": told}
+
+    def forget(self, request: Table) -> None:
+        """Gives up on the response to this request of ours."""
+        self._waiting.pop(request["id"], None)
 
     def unknown(self, asked: RpcRequest) -> Table:
         return self.error(asked, METHOD_NOT_FOUND, f"{asked.method!r} is not supported")
@@ -97,9 +112,9 @@ class RpcPeer:
         message = parse(line)
         if isinstance(message, str):
             return RpcInvalid(message)
-        return self.understand(message)
+        return self.classify(message)
 
-    def understand(self, message: Table) -> Message:
+    def classify(self, message: Table) -> Message:
         id, method = message.get("id"), text(message, "method")
         if "id" in message and not _is_id(id):
             return RpcInvalid(f"an id that is neither a string nor a number: {id!r}")

@@ -89,8 +89,8 @@ class OpenCodeAgent(TwoTransportAgent):
     async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         from tillerman.agents.opencode import command_output
 
-        said = await output(run, self.info, ["mcp", "list"], limit=60)  # it connects to each
-        return command_output.servers(said)
+        printed = await output(run, self.info, ["mcp", "list"], limit=60)  # it connects to each
+        return command_output.servers(printed)
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
         from tillerman.agents.opencode import mcp_settings

@@ -45,12 +45,12 @@ def configured(stdout: bytes) -> Account:
 def models(stdout: bytes) -> list[Model]:
     """Parses `opencode models --verbose`: each id on a line, followed by its JSON details."""
     found: list[Model] = []
-    decoder, said, at = json.JSONDecoder(), plain(stdout), 0
-    for match in re.finditer(r"^(\S+/\S+)\n(?=\{)", said, re.M):
+    decoder, reported, at = json.JSONDecoder(), plain(stdout), 0
+    for match in re.finditer(r"^(\S+/\S+)\n(?=\{)", reported, re.M):
         if match.start() < at:
             continue  # within the previous one
         try:
-            details, at = decoder.raw_decode(said, match.end())
+            details, at = decoder.raw_decode(reported, match.end())
         except ValueError:
             continue
         found.append(_model(match[1], details))
@@ -75,20 +75,28 @@ def history(stdout: bytes, cwd: str) -> list[Event]:
     """Parses `opencode export SESSION`."""
     exported = parse(stdout)
     if isinstance(exported, str):
-        raise AgentError("opencode", f"cannot parse the output of `opencode export`: {exported}")
+        raise AgentError(
+            "opencode",
+            f"cannot parse the output of `opencode export`: {exported}",
+            hint="update opencode and tillerman: the format may be that of another version",
+        )
     parts = Parts(cwd or text(table(exported, "info"), "directory"), ())
-    return [event for message in tables(exported, "messages") for event in _said(message, parts)]
+    return [
+        event
+        for message in tables(exported, "messages")
+        for event in _message_events(message, parts)
+    ]
 
 
-def _said(message: Table, parts: Parts) -> Iterator[Event]:
+def _message_events(message: Table, parts: Parts) -> Iterator[Event]:
     if text(table(message, "info"), "role") == "user":
         words = [
             text(part, "text")
             for part in tables(message, "parts")
             if text(part, "type") == "text" and part.get("synthetic") is not True
         ]
-        if said := "\n".join(words):
-            yield UserMessage(text=said, how="imported")
+        if content := "\n".join(words):
+            yield UserMessage(text=content, how="imported")
         return
     for part in tables(message, "parts"):
         for event in parts.updated(part):

@@ -72,5 +72,5 @@ class OpencodeDialect(AcpDialect):
         name = text(data, "errorName")
         if not name:
             return None
-        said = error.message.removeprefix("Internal error: ")
-        return failures.failure({"name": name, "data": {"message": said}})
+        message = error.message.removeprefix("Internal error: ")
+        return failures.failure({"name": name, "data": {"message": message}})

@@ -52,8 +52,8 @@ class Parts:
                 if kind == "reasoning":
                     self._thought.add(text(part, "id"))
                 if part.get("synthetic") is not True and part.get("ignored") is not True:
-                    told = self._messages.streamed(text(part, "id"))
-                    yield from self.delta(text(part, "id"), text(part, "text")[told:], parent)
+                    streamed = self._messages.streamed(text(part, "id"))
+                    yield from self.delta(text(part, "id"), text(part, "text")[streamed:], parent)
             case "tool":
                 yield from self._tool(part, parent)
             case "step-finish" if parent is None:

@@ -24,5 +24,5 @@ def retry(line: str) -> Notice | None:
     failure = failures.failure({"name": "APIError", "data": {"message": words}})
     if failure.kind not in _TRIED_AGAIN:
         return None
-    said = f"model API error: {words}; OpenCode retries if that may help"
-    return Notice(level="warning", kind="retry", text=said, failure=failure)
+    message = f"model API error: {words}; OpenCode retries if that may help"
+    return Notice(level="warning", kind="retry", text=message, failure=failure)

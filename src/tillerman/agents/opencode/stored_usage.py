@@ -50,15 +50,15 @@ def counted(database: Path, session: str) -> TokenCounts | None:
     found, *counts, cost = _row(database, _QUERY, session) or (0, None)
     if not found or not all(isinstance(count, int) for count in counts):
         return None
-    asked, written, said, thought, read = counts
-    return TokenCounts(asked + written, said + thought, read, float(cost))
+    asked, written, output, thought, read = counts
+    return TokenCounts(asked + written, output + thought, read, float(cost))
 
 
 def last_answer(database: Path, session: str) -> StoredAnswer | None:
     """The model's last answer in a session."""
     id, data, *_ = _row(database, _LAST_ANSWER, session) or (None, "")
-    told = parse(data.encode()) if isinstance(data, str) else data
-    return StoredAnswer(id, told) if isinstance(id, str) and isinstance(told, dict) else None
+    fields = parse(data.encode()) if isinstance(data, str) else data
+    return StoredAnswer(id, fields) if isinstance(id, str) and isinstance(fields, dict) else None
 
 
 def _row(database: Path, query: str, session: str) -> tuple[Any, ...] | None:

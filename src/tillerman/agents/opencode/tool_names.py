@@ -5,6 +5,8 @@ NAMES = {
     "read": "Read",
     "write": "Write",
     "edit": "Edit",
+    "apply_patch": "Edit",
+    "patch": "Edit",
     "multiedit": "MultiEdit",
     "list": "LS",
     "glob": "Glob",

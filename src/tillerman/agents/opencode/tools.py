@@ -13,14 +13,14 @@ from tillerman.agents.decoding.images import Picture, picture
 from tillerman.agents.opencode.tool_names import NAMES
 from tillerman.core import tools
 from tillerman.core.events import Content, Diff, PlanChanged, PlanStep, Text, ToolStarted
+from tillerman.core.patch_text import patched_files
 from tillerman.core.wire import AttachmentBytes
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 Status = Literal["pending", "in_progress", "completed"]
 
 _PATCHES = ("apply_patch", "patch")
-_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* (Move) to: (.+)$", re.M)
-_BY_VERB = {"Add": "Write", "Update": "Edit", "Delete": "Delete", "Move": "Rename"}
+_BY_VERB = {"add": "Write", "update": "Edit", "delete": "Delete", "move": "Rename"}
 _DENIED = ("The user rejected permission", "The user has specified a rule which prevents")
 _CANCELLED = ("Tool execution aborted", "User aborted the command")
 
@@ -52,9 +52,6 @@ class OpenCodeToolCall(Struct, frozen=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        if self.name in _PATCHES:
-            found = _PATCHED.findall(text(self.input, "patchText"))
-            return tuple(dict.fromkeys((first or second).strip() for _, first, _, second in found))
         return tools.paths_of(self.input)
 
     def title(self, cwd: str) -> str:
@@ -140,10 +137,11 @@ def _changes(call: OpenCodeToolCall, metadata: Table) -> Iterator[Diff]:
 
 
 def _patching(patch: str) -> str:
-    verbs = {first or second for first, _, second, _ in _PATCHED.findall(patch)}
-    if len(_PATCHED.findall(patch)) > 1 and verbs != {"Update", "Move"}:
+    files = patched_files(patch)
+    verbs = {one.change for one in files}
+    if len(files) > 1 and verbs != {"update", "move"}:
         return "MultiEdit"
-    return _BY_VERB.get(max(verbs, key=list(_BY_VERB).index, default="Update"), "Edit")
+    return _BY_VERB.get(max(verbs, key=list(_BY_VERB).index, default="update"), "Edit")
 
 
 def _pictures(state: Table) -> Iterator[Picture]:
@@ -155,8 +153,8 @@ def _pictures(state: Table) -> Iterator[Picture]:
                 yield found
 
 
-def _words(said: str) -> tuple[Text, ...]:
-    return (Text(said),) if said else ()
+def _words(message: str) -> tuple[Text, ...]:
+    return (Text(message),) if message else ()
 
 
 def _status(status: str) -> Status:

@@ -35,8 +35,8 @@ class OpencodeWire(AcpWire):
         notice = retry(line)
         return [notice] if notice else []
 
-    def _shown(self, said: Iterable[Said]) -> Iterator[Said]:
-        for one in said:
+    def _shown(self, decoded: Iterable[Said]) -> Iterator[Said]:
+        for one in decoded:
             match one:
                 case ToolStarted(tool=tool) if tool in WRITES:
                     self._writing[one.call_id] = one

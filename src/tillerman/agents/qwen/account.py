@@ -19,8 +19,8 @@ _KEYS = {
 
 
 def account(folder: Path, variable: Variable) -> Account:
-    kept = settings(folder / "settings.json")
-    chosen = at(kept, "security", "auth", "selectedType")
+    stored = settings(folder / "settings.json")
+    chosen = at(stored, "security", "auth", "selectedType")
     if chosen == "qwen-oauth":
         signed_in = (folder / "oauth_creds.json").exists()
         hint = "" if signed_in else ROW.login
@@ -28,8 +28,8 @@ def account(folder: Path, variable: Variable) -> Account:
     for name in _KEYS.get(chosen if isinstance(chosen, str) else "openai", _KEYS["openai"]):
         if variable(name):
             return Account(signed_in=True, method="variable", who=name)
-        if table(kept, "env").get(name):
+        if table(stored, "env").get(name):
             return Account(signed_in=True, method="api key")
-    if at(kept, "security", "auth", "apiKey"):
+    if at(stored, "security", "auth", "apiKey"):
         return Account(signed_in=True, method="api key")
     return Account(signed_in=False, hint=ROW.login)

@@ -85,7 +85,7 @@ class QwenCode(TwoTransportAgent):
     async def mcp_remove(self, run: RunCommand, name: str) -> None:
         from tillerman.agents.commands.mcp_settings_file import edit, removed
 
-        edit(self.info.name, _settings(run), lambda kept: removed(self.info.name, kept, name))
+        edit(self.info.name, _settings(run), lambda stored: removed(self.info.name, stored, name))
 
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         from tillerman.agents.commands.mcp_settings_file import edit

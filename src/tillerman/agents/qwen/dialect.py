@@ -78,8 +78,8 @@ class QwenDialect(AcpDialect):
             return None
         if "rawOutput" in call:
             return content.output(call["rawOutput"])
-        said = (text(table(part, "content"), "text") for part in tables(call, "content"))
-        return "" if any(_NO_OUTPUT in words for words in said) else None
+        messages = (text(table(part, "content"), "text") for part in tables(call, "content"))
+        return "" if any(_NO_OUTPUT in words for words in messages) else None
 
     def denial(self, note: str) -> str:
         return f"The user denied this call: {note}"

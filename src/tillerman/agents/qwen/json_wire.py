@@ -163,8 +163,8 @@ class QwenStreamWire:
             case "content_block_delta":
                 delta = table(event, "delta")
                 for word in ("text", "thinking"):
-                    if said := text(delta, word):
-                        yield from speech.receive(word, said)
+                    if message := text(delta, word):
+                        yield from speech.receive(word, message)
             case _ if kind not in _QUIET:
                 yield unrecognized(raw, f"a stream event of type {kind!r}")
 
@@ -252,7 +252,7 @@ class QwenStreamWire:
         failed = line.get("is_error") is True or text(line, "subtype").startswith("error")
         if self._honest and not failed:
             yield from speech.release()
-        said = speech.error()
+        reported = speech.error()
         for call in list(self._calls.values()):
             yield from self._withdraw(call.call_id)
             yield ToolFinished(call_id=call.call_id, outcome="cancelled", parent=call.parent)
@@ -261,8 +261,8 @@ class QwenStreamWire:
         yield self._meter.result(table(line, "usage"))
         if failed and self._cancelling:
             yield TurnEnded(reason="cancelled")
-        elif failed or said:
-            words = said or text(table(line, "error"), "message") or NO_REASON
+        elif failed or reported:
+            words = reported or text(table(line, "error"), "message") or NO_REASON
             yield TurnEnded(reason="failed", failure=failures.failure(words))
         else:
             yield TurnEnded(reason="completed")

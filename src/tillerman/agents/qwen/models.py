@@ -21,9 +21,9 @@ async def models(agent: AcpAgent, run: RunCommand) -> Sequence[Model]:
     return listed(await agent.ask(run, home, new_session(agent.dialect, home), limit=30))
 
 
-def listed(told: Any) -> list[Model]:
+def listed(answer: Any) -> list[Model]:
     """The models in the response to session/new, by the names that `--model` accepts."""
-    block = table(told if isinstance(told, dict) else {}, "models")
+    block = table(answer if isinstance(answer, dict) else {}, "models")
     current = text(block, "currentModelId")
     return [
         Model(

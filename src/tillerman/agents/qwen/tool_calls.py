@@ -39,24 +39,24 @@ def started(call_id: str, name: str, given: Table, parent: str | None, cwd: str)
 
 def outcome(call: ToolStarted, result: Table, *, denied: bool, cancelling: bool) -> Outcome:
     """The outcome of a `tool_result`; a missing answer counts as a deny after a timeout."""
-    said = text(result, "content")
+    message = text(result, "content")
     if result.get("is_error") is not True:
-        failed = call.tool == "Bash" and _FAILED_COMMAND.search(said)
+        failed = call.tool == "Bash" and _FAILED_COMMAND.search(message)
         return "failed" if failed else "completed"
-    if denied or said.startswith(_DECLINED):
+    if denied or message.startswith(_DECLINED):
         return "denied"
-    if said.startswith(_CANCELLED):
+    if message.startswith(_CANCELLED):
         return "cancelled" if cancelling else "denied"
     return "failed"
 
 
-def content(call: ToolStarted, said: str, *, done: bool) -> Iterator[Content]:
+def content(call: ToolStarted, message: str, *, done: bool) -> Iterator[Content]:
     """The content; a change is read from the input, since the result is text for the model."""
     old, new = call.input.get("old_string"), call.input.get("new_string", call.input.get("content"))
     if done and call.tool in tools.WRITES and call.paths and isinstance(new, str):
         yield Diff(call.paths[0], old=old if isinstance(old, str) else None, new=new)
-    elif said:
-        yield Text(said)
+    elif message:
+        yield Text(message)
 
 
 def steps(input: Table) -> Iterator[PlanStep]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tillerman.core.agent import AgentInfo, SessionSpec
 from tillerman.core.errors import GateNotEnforced, Unsupported
 from tillerman.core.tools import ToolClass
 
 # before every call, if any call is to be asked about or denied
 MUST_ASK: tuple[ToolClass, ...] = ("write", "shell")
+_RECORDED = frozenset({"replay"})  # reports calls that ran earlier
 
 
 def refuse(info: AgentInfo, spec: SessionSpec) -> None:
@@ -45,14 +48,33 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
         raise Unsupported(info.name, "a list of tools", hint=hint)
 
 
-def refuse_open_gate(info: AgentInfo, spec: SessionSpec) -> None:
-    """Rejects an agent that does not declare that it asks: it is only advisory."""
+def refuse_open_gate(
+    info: AgentInfo, spec: SessionSpec, asks: Collection[ToolClass] | None = None
+) -> None:
+    """Rejects an agent that does not declare that it asks: it is only advisory.
+
+    `asks`: what its process declares.
+    """
     if spec.approval.preset == "auto" or spec.approval.accept_advisory:
         return
-    if undeclared := undeclared_asks(info):
+    if undeclared := undeclared_asks(info, asks):
         raise GateNotEnforced(info.name, spec.approval.preset, undeclared)
 
 
-def undeclared_asks(info: AgentInfo) -> list[ToolClass]:
+def watched_classes(
+    info: AgentInfo, spec: SessionSpec, asks: Collection[ToolClass]
+) -> Collection[ToolClass]:
+    """The classes of which no call may run unasked.
+
+    An agent that declares that it has no tools may run none at all, but where nothing is enforced.
+    """
+    if info.runs_tools or info.name in _RECORDED:
+        return asks
+    enforced = spec.approval.preset != "auto" and not spec.approval.accept_advisory
+    return MUST_ASK if enforced else asks
+
+
+def undeclared_asks(info: AgentInfo, asks: Collection[ToolClass] | None = None) -> list[ToolClass]:
     """The tool classes that the agent should ask about but does not declare."""
-    return [kind for kind in MUST_ASK if info.runs_tools and kind not in info.asks]
+    declared = set(info.asks) if asks is None else {*info.asks} & {*asks}
+    return [kind for kind in MUST_ASK if info.runs_tools and kind not in declared]

@@ -10,9 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from tillerman.agents.stdio.agent import found
-from tillerman.agents.stdio.line_decoder import LineDecoder
+from tillerman.agents.stdio.line_decoder import Line, LineDecoder
 from tillerman.agents.stdio.line_process import LineProcess
-from tillerman.agents.stdio.line_splitter import Line
 from tillerman.core.agent import AgentInfo, DecodedLine, Exit, Host, Mode, Prompt, SessionSpec
 from tillerman.core.errors import SessionBusy, Unsupported
 from tillerman.core.events import (
@@ -48,7 +47,7 @@ class BaseConversation:
         self._spec = spec
         self._host = host
         self._grace = grace
-        self._receiving = LineDecoder(wire, host.line_cap)
+        self._decoder = LineDecoder(wire, host.line_cap)
         self._process: LineProcess | None = None
         self._turn_open = False
         self._turn_over = asyncio.Event()
@@ -97,7 +96,7 @@ class BaseConversation:
         if self._process:
             await self._process.send(list(messages))
 
-    async def _say(self, messages: Iterable[dict[str, Any]]) -> None:
+    async def _send_bounded(self, messages: Iterable[dict[str, Any]]) -> None:
         """Like `_send`, but an agent that does not read cannot block a cancel."""
         self._send_task = asyncio.create_task(self._send(messages))
         await asyncio.wait([self._send_task], timeout=READING)
@@ -115,7 +114,8 @@ class BaseConversation:
 
     async def _ends_within(self, seconds: float) -> bool:
         try:
-            await asyncio.wait_for(self._turn_over.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._turn_over.wait()
         except TimeoutError:
             return False
         return True
@@ -131,7 +131,7 @@ class BaseConversation:
                 if events := list(wire.decode_stderr(batch)):
                     yield [DecodedLine(batch.encode(), events)]
                 continue
-            received, replies = self._receiving.understand(batch)
+            received, replies = self._decoder.decode_batch(batch)
             if replies:
                 await process.send(replies)
             yield received
@@ -140,11 +140,11 @@ class BaseConversation:
     def _exited(self, exit: Exit, process: LineProcess) -> AgentExited:
         return AgentExited(code=exit.code, signal=exit.signal, detail=process.stderr_tail)
 
-    def _ending(self, said: TurnEnded | None, exit: Exit, process: LineProcess) -> TurnEnded:
+    def _ending(self, reported: TurnEnded | None, exit: Exit, process: LineProcess) -> TurnEnded:
         wire = self._wire
         why = wire.explain(exit, process.stderr_tail) if isinstance(wire, ExplainsExit) else None
         last = _last_line(process.stderr_tail)
-        return reconcile(said, exit, cancelled=self._cancelling, why=why, last=last)
+        return reconcile(reported, exit, cancelled=self._cancelling, why=why, last=last)
 
 
 class StdioConversation(BaseConversation):
@@ -156,7 +156,7 @@ class StdioConversation(BaseConversation):
 
     async def start(self) -> None:
         await self._start(self._program(None))
-        await self._say(self._wire.greet())
+        await self._send_bounded(self._wire.greet())
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
         """Not a coroutine, so that it can raise before a new turn is reported."""
@@ -165,7 +165,7 @@ class StdioConversation(BaseConversation):
         messages = list(self._wire.prompt(prompt))  # may reject a file
         self._opened()
         self._awaiting_work = True
-        return self._say(messages)
+        return self._send_bounded(messages)
 
     async def steer(self, prompt: Prompt) -> None:
         if "steer" not in self._info.can:
@@ -181,7 +181,8 @@ class StdioConversation(BaseConversation):
         self._cancelling = self._turn_open
         process.close_stdin()
         try:
-            await asyncio.wait_for(process.exit(), 0 if self._turn_open else CLOSE_GRACE)
+            async with asyncio.timeout(0 if self._turn_open else CLOSE_GRACE):
+                await process.exit()
         except TimeoutError:
             await process.kill()
 
@@ -192,12 +193,14 @@ class StdioConversation(BaseConversation):
             DecodedLine(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])
         ]
         async for batch in self._receive(process):
-            said = {type(event) for received in batch for event in received.events}
-            if self._turn_open and said.isdisjoint(_TURNS):
-                self._awaiting_work = self._awaiting_work and said.isdisjoint(_WORK)
+            kinds = {type(event) for received in batch for event in received.events}
+            if self._turn_open and kinds.isdisjoint(_TURNS):
+                self._awaiting_work = self._awaiting_work and kinds.isdisjoint(_WORK)
                 yield batch  # the usual case
             else:
-                yield [DecodedLine(raw, list(self._turns_in(e)), kept) for raw, e, kept in batch]
+                yield [
+                    DecodedLine(raw, list(self._turns_in(e)), images) for raw, e, images in batch
+                ]
             del batch
         exit = await process.exit()
         last: list[Event] = [self._exited(exit, process)]
@@ -247,7 +250,7 @@ class StdioConversation(BaseConversation):
 
 
 def reconcile(
-    said: TurnEnded | None,
+    reported: TurnEnded | None,
     exit: Exit,
     *,
     cancelled: bool,
@@ -261,8 +264,12 @@ def reconcile(
     """
     how = f"signal {exit.signal}" if exit.signal else f"exit code {exit.code}"
     if cancelled:
-        return said if said and said.reason == "completed" else TurnEnded(reason="cancelled")
-    if said is None:
+        return (
+            reported
+            if reported and reported.reason == "completed"
+            else TurnEnded(reason="cancelled")
+        )
+    if reported is None:
         return TurnEnded(
             reason="failed",
             failure=why
@@ -272,7 +279,7 @@ def reconcile(
                 hint="try again; `tillerman sessions show ID --json` shows its last output",
             ),
         )
-    if said.reason == "completed" and not exit.clean:
+    if reported.reason == "completed" and not exit.clean:
         return TurnEnded(
             reason="failed",
             failure=why
@@ -280,7 +287,7 @@ def reconcile(
                 kind="agent_crashed", message=f"the agent reported success, then exited with {how}"
             ),
         )
-    return said
+    return reported
 
 
 def _last_line(stderr: str) -> str:

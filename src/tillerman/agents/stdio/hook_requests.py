@@ -52,7 +52,7 @@ class HookRequests(BaseConversation):
     def _withdrawn(self, ask: str) -> DecodedLine:
         raise NotImplementedError
 
-    def _told(self, batch: list[DecodedLine]) -> list[DecodedLine]:
+    def _handle_lines(self, batch: list[DecodedLine]) -> list[DecodedLine]:
         """Handles decoded lines, including their effect on open hook requests."""
         return batch
 
@@ -126,7 +126,7 @@ class HookRequests(BaseConversation):
                         yield self._last()
                         break
                     line = asyncio.ensure_future(anext(lines))
-                    yield self._told(batch)
+                    yield self._handle_lines(batch)
                     del batch
                 elif update.done():
                     who = update.result()
@@ -152,7 +152,7 @@ class HookRequests(BaseConversation):
         asked.reply(refusal(why))
         return DecodedLine(asked.payload, [unrecognized(asked.payload, why)])
 
-    def _ending(self, said: TurnEnded | None, exit: Exit, process: LineProcess) -> TurnEnded:
+    def _ending(self, reported: TurnEnded | None, exit: Exit, process: LineProcess) -> TurnEnded:
         if self._stuck and not self._cancelling:
             return TurnEnded(reason="failed", failure=self._stuck)
-        return super()._ending(said, exit, process)
+        return super()._ending(reported, exit, process)

@@ -91,11 +91,11 @@ class HookedPerTurnConversation(HookRequests, PerTurnConversation):
     def _max_wait(self) -> float | None:
         return PAUSE if self._gate.waits else None
 
-    def _told(self, batch: list[DecodedLine]) -> list[DecodedLine]:
-        said = self._rule(
+    def _handle_lines(self, batch: list[DecodedLine]) -> list[DecodedLine]:
+        reported = self._rule(
             self._gate.receive(event for received in batch for event in received.events)
         )
-        return [*batch, DecodedLine(None, said)] if said else batch
+        return [*batch, DecodedLine(None, reported)] if reported else batch
 
     def _silence(self) -> list[DecodedLine]:
         return [DecodedLine(None, self._rule(self._gate.release_held()))]
@@ -110,9 +110,9 @@ class HookedPerTurnConversation(HookRequests, PerTurnConversation):
     def _withdrawn(self, ask: str) -> DecodedLine:
         return DecodedLine(None, self._rule(self._gate.gone(ask)))
 
-    def _rule(self, said: Iterable[Said]) -> Sequence[Event]:
+    def _rule(self, decoded: Iterable[Said]) -> Sequence[Event]:
         events: list[Event] = []
-        for one in said:
+        for one in decoded:
             if isinstance(one, HookDecision):
                 self._reply(one.ask, one.reply)
             else:

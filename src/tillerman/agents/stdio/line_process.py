@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from tillerman.agents.stdio.line_splitter import Line, LineSplitter
+from tillerman.agents.stdio.line_decoder import Line, LineSplitter
 from tillerman.agents.stdio.pipes import PipeReader, PipeWriter
 from tillerman.agents.stdio.stderr_lines import StderrLines
 from tillerman.core.agent import Child, Exit, Host, Word

@@ -93,27 +93,27 @@ class PerTurnConversation(BaseConversation):
                     None, [AgentStarted(agent=self._info.name, supervision=self._host.level)]
                 )
             ]
-            said: TurnEnded | None = None
+            reported: TurnEnded | None = None
             async for batch in self._receive(process):
                 for event in [event for received in batch for event in received.events]:
                     match event:
                         case AgentReady(native_id=native_id):
                             self._spec = replace(self._spec, resume=native_id, fork=False)
                         case TurnEnded() if not self._cancelling:
-                            said = said or event
+                            reported = reported or event
                 yield [_without_end(received) for received in batch]
                 del batch
             exit = await process.exit()
             self._host.remove_placed_files()
-            end = self._ending(said, exit, process)
+            end = self._ending(reported, exit, process)
             self._closed()
             yield [DecodedLine(None, [self._exited(exit, process), end])]
 
 
 def _without_end(received: DecodedLine) -> DecodedLine:
     """Removes the end of the turn, which is reported after the process has ended."""
-    raw, events, kept = received
-    return DecodedLine(raw, [event for event in events if not isinstance(event, TurnEnded)], kept)
+    raw, events, images = received
+    return DecodedLine(raw, [event for event in events if not isinstance(event, TurnEnded)], images)
 
 
 async def _feed(process: LineProcess, stdin: bytes) -> None:

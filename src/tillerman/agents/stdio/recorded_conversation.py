@@ -102,11 +102,15 @@ class RecordedConversation(RevisedConversation):
             return [end]
         if recorded.reply is None:
             return [_BROKEN] if answer or not self._worked else [end]
-        kept = kept_part(answer, recorded.reply)
-        if kept is None:
+        stored = stored_part(answer, recorded.reply)
+        if stored is None:
             return [end]
         withdrawn = [MessageWithdrawn(message_id=id) for id in self._answer]
-        return [*withdrawn, MessageChunk(message_id=f"{[*self._answer][-1]}:kept", text=kept), end]
+        return [
+            *withdrawn,
+            MessageChunk(message_id=f"{[*self._answer][-1]}:kept", text=stored),
+            end,
+        ]
 
     async def _recorded(self) -> Recorded | None:
         until = asyncio.get_running_loop().time() + _WRITES
@@ -118,9 +122,9 @@ class RecordedConversation(RevisedConversation):
             await asyncio.sleep(_POLL)
 
 
-def kept_part(answer: str, reply: str) -> str | None:
+def stored_part(answer: str, reply: str) -> str | None:
     """The end of an answer that the agent stored as the whole; None if nothing precedes it."""
-    reply, said = reply.strip(), answer.rstrip()
-    if not reply or not said.endswith(reply) or _COMMENT.sub("", said).strip() == reply:
+    reply, reported = reply.strip(), answer.rstrip()
+    if not reply or not reported.endswith(reply) or _COMMENT.sub("", reported).strip() == reply:
         return None
-    return answer[len(said) - len(reply) :]
+    return answer[len(reported) - len(reply) :]

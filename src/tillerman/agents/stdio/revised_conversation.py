@@ -22,5 +22,5 @@ class RevisedConversation(StdioConversation):
             if all(self.REVISED.isdisjoint(map(type, line.events)) for line in batch):
                 yield batch
             else:
-                yield [DecodedLine(raw, await self.revise(e), kept) for raw, e, kept in batch]
+                yield [DecodedLine(raw, await self.revise(e), images) for raw, e, images in batch]
             del batch

@@ -55,15 +55,15 @@ def made(name: str, options: Mapping[str, Any]) -> RowAgent:
 def _asks(name: str, words: object) -> frozenset[ToolClass]:
     """Parses the tool classes that, according to the user, the agent asks for; not verified."""
     known = get_args(ToolClass)
-    told = words.replace(",", " ").split() if isinstance(words, str) else words
-    if not isinstance(told, (list, tuple)):
-        told = [told]
-    if wrong := [word for word in told if word not in known]:
+    reported = words.replace(",", " ").split() if isinstance(words, str) else words
+    if not isinstance(reported, (list, tuple)):
+        reported = [reported]
+    if wrong := [word for word in reported if word not in known]:
         raise ConfigError(
             f"agent {name!r}: unknown class in asks: {wrong[0]!r}",
             hint=f"use some of: {', '.join(known)}",
         )
-    return frozenset(told)
+    return frozenset(reported)
 
 
 def _words(name: str, line: object) -> tuple[str, ...]:
@@ -72,7 +72,10 @@ def _words(name: str, line: object) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(line)) if isinstance(line, str) else ()
     except ValueError as error:
-        raise ConfigError(f"the command of agent {name!r} is not a command line: {error}") from None
+        raise ConfigError(
+            f"the command of agent {name!r} is not a command line: {error}",
+            hint="quote it as for a shell",
+        ) from None
     if not words:
         raise ConfigError(f"agent {name!r} has no command", hint='set one: acp = "PROGRAM --acp"')
     return words

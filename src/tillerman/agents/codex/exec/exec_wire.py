@@ -73,9 +73,9 @@ class CodexExecWire(OneWayWire):
         message = parse(line)
         if isinstance(message, str):
             return [unrecognized(line, message)]
-        return self._told(message, line)
+        return self._notification(message, line)
 
-    def _told(self, message: Table, line: bytes) -> Said:
+    def _notification(self, message: Table, line: bytes) -> Said:
         item = table(message, "item")
         match text(message, "type"):
             case "thread.started":
@@ -113,8 +113,8 @@ class CodexExecWire(OneWayWire):
         elif kind == "todo_list":
             yield PlanChanged(steps=tuple(_step(step) for step in tables(item, "items")))
         elif kind == "error":
-            if said := text(item, "message"):
-                yield Notice(level="warning", kind="session", text=said)
+            if message := text(item, "message"):
+                yield Notice(level="warning", kind="session", text=message)
         else:
             yield unrecognized(line, f"an item of type {kind!r}")
 
@@ -126,8 +126,8 @@ class CodexExecWire(OneWayWire):
         return same
 
     def _speech_item(self, item: Table, kind: str) -> Table:
-        said = text(item, "text")
-        return {"type": kind, "id": self._id(item), "text": said, "summary": [said]}
+        message = text(item, "text")
+        return {"type": kind, "id": self._id(item), "text": message, "summary": [message]}
 
     def _id(self, item: Table) -> str:
         return f"{self._turn}:{text(item, 'id')}"
@@ -135,8 +135,8 @@ class CodexExecWire(OneWayWire):
     def _result(self) -> Any:
         if self._spec.output_schema is None:
             return None
-        said = parse(self._speech.last.encode())
-        return storable(said) if isinstance(said, dict) else None
+        parsed = parse(self._speech.last.encode())
+        return storable(parsed) if isinstance(parsed, dict) else None
 
     def _used(self, usage: Table) -> Said:
         total = used(usage)

@@ -38,14 +38,16 @@ def _change(change: Table) -> CodexFileChange:
     path, diff = text(change, "path"), change.get("diff")
     kind = table(change, "kind")
     word = text(kind, "type") or text(change, "kind")  # `exec` sends a plain string
-    said = diff if isinstance(diff, str) else None
+    reported = diff if isinstance(diff, str) else None
     match word:
         case "add":
-            return CodexFileChange("Write", path, "", _whole(path, new=said))
+            return CodexFileChange("Write", path, "", _whole(path, new=reported))
         case "delete":
-            return CodexFileChange("Delete", path, "", _whole(path, old=said))
+            return CodexFileChange("Delete", path, "", _whole(path, old=reported))
     moved_to = text(kind, "move_path")
-    patch = said.removesuffix(f"\n\nMoved to: {moved_to}") if said and moved_to else said
+    patch = (
+        reported.removesuffix(f"\n\nMoved to: {moved_to}") if reported and moved_to else reported
+    )
     tool = "Rename" if moved_to else "Edit"
     return CodexFileChange(
         tool, path, moved_to, Diff(moved_to or path, patch=patch) if patch else None

@@ -112,9 +112,9 @@ class Subagents:
         )
 
     def _finish(
-        self, call_id: str, outcome: Literal["completed", "failed", "cancelled"], said: str
+        self, call_id: str, outcome: Literal["completed", "failed", "cancelled"], message: str
     ) -> Iterator[Event]:
         title, parent = self._open.pop(call_id, ("", None))
         if title:
-            content = (Text(said),) if said else ()
+            content = (Text(message),) if message else ()
             yield ToolFinished(call_id=call_id, outcome=outcome, content=content, parent=parent)

@@ -30,9 +30,9 @@ def content(blocks: list[Table]) -> Iterator[Content | AttachmentBytes]:
 
 def output(item: Table, key: str) -> Iterator[Content | AttachmentBytes]:
     """Decodes a result that is text or blocks."""
-    said = text(item, key)
-    if said:
-        yield Text(said)
+    message = text(item, key)
+    if message:
+        yield Text(message)
     yield from content(tables(item, key))
 
 

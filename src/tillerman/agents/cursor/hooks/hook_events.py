@@ -47,11 +47,11 @@ class HookEvents:
             case CursorSubagentStart(task=task):
                 yield _of_subagent(f"a subagent started: {task}")
             case CursorSubagentStop(status=status, summary=summary):
-                said = f"a subagent ended ({status or 'unknown status'})"
-                yield _of_subagent(f"{said}: {summary}" if summary else said)
+                message = f"a subagent ended ({status or 'unknown status'})"
+                yield _of_subagent(f"{message}: {summary}" if summary else message)
             case PreCompact(context_usage_percent=percent):
-                said = f"Cursor compacts the conversation: {percent:g} % of its context is used"
-                yield Notice(level="info", kind="compaction", text=said)
+                message = f"Cursor compacts the conversation: {percent:g} % of its context is used"
+                yield Notice(level="info", kind="compaction", text=message)
 
     def _unseen(
         self,

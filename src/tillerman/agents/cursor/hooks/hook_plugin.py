@@ -40,16 +40,16 @@ async def version_of(program: str | None, host: Host) -> str | None:
         return name
     process = await LineProcess.start(host, [program, "--version"], cwd=Path("/"), env={})
     process.close_stdin()
-    said = b""
+    output = b""
     try:
         async with asyncio.timeout(_ASKED_WITHIN):
             async for batch in process.lines():
-                said += b" ".join(line for line in batch if isinstance(line, bytes))
+                output += b" ".join(line for line in batch if isinstance(line, bytes))
     except TimeoutError:
         return None
     finally:
         await process.kill()
-    found = _VERSION.search(said.decode("utf-8", "replace"))
+    found = _VERSION.search(output.decode("utf-8", "replace"))
     return found[0] if found else None
 
 

@@ -43,14 +43,15 @@ def live(host: StdioPeer, memory: MockHistory) -> None:
         if host.hung_up and not host.prompts:
             return
         if host.interrupted:
-            host.interrupted = False
-            if host.prompts:
-                host.prompts.clear()
+            if host.take_interrupt():
                 host.say("end", reason="cancelled")
             elif tasks:
                 tasks.clear()
                 send_tasks(host, tasks)
-        elif host.prompts:
+            left_over = False
+            if not host.prompts:
+                continue
+        if host.prompts:
             if left_over:
                 host.say("took_up")
             respond(host, memory, tasks, host.prompts.pop(0))

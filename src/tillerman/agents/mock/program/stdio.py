@@ -30,6 +30,7 @@ class StdioPeer:
         self.prompts: list[Message] = []
         self.answers: dict[str, Message] = {}
         self.interrupted = False
+        self._interrupted_prompts = 0  # received before the interrupt
         self.deaf = False
         self._open = True
         self._rest = b""
@@ -37,6 +38,13 @@ class StdioPeer:
     @property
     def hung_up(self) -> bool:
         return not (self._open or self.deaf)
+
+    def take_interrupt(self) -> bool:
+        """Drops the prompts that came before the interrupt; returns whether there were any."""
+        dropped = self.prompts[: self._interrupted_prompts]
+        del self.prompts[: self._interrupted_prompts]
+        self.interrupted = False
+        return bool(dropped)
 
     def say(self, type: str, **fields: object) -> None:
         self.write(json.dumps({"type": type, **fields}, separators=(",", ":")).encode() + b"\n")
@@ -76,7 +84,8 @@ class StdioPeer:
                 self.answers[id] = message
             case {"type": "interrupt"}:
                 self.interrupted = not self.deaf
+                self._interrupted_prompts = len(self.prompts)
             case {"type": "configure"}:
-                told = {key: message[key] for key in ("model", "mode") if message.get(key)}
-                self.settings.update(told)
-                self.say("settings", **told)
+                fields = {key: message[key] for key in ("model", "mode") if message.get(key)}
+                self.settings.update(fields)
+                self.say("settings", **fields)

@@ -4,6 +4,7 @@
 # ruff: noqa: PTH100, PTH103, PTH110, PTH120, PTH123
 from __future__ import annotations
 
+import json
 import os
 import signal
 
@@ -32,7 +33,7 @@ def input_of(step: dict[str, Any]) -> tuple[str, Input]:
             return "present", {"plan": plan}
         case {"call": str(name), **rest} if "." in name:
             return name, dict(rest.get("input") or {})
-    raise ValueError(f"no tool call: {step}")
+    raise ValueError(f"not a call of a tool: {json.dumps(step)}")
 
 
 def touch(tool: str, input: Input) -> dict[str, Any]:

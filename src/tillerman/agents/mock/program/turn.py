@@ -8,6 +8,7 @@ from . import tools
 from .faults import misbehave
 from .history import MockHistory
 from .stdio import StdioPeer
+from .steps import check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,9 +86,9 @@ class MockTurn:
         if not self._usage_sent:
             read = len(self._prompt["text"].split())
             cost = (read + 5 * self._words) / 1_000_000
-            self._say("usage", input_tokens=read, output_tokens=self._words, cost_usd=cost)
+            self._emit("usage", input_tokens=read, output_tokens=self._words, cost_usd=cost)
         self._memory.save()
-        self._say("end", **end)
+        self._emit("end", **end)
 
     def _play(self, steps: list[Step]) -> None:
         for step in steps:
@@ -95,6 +96,7 @@ class MockTurn:
             self._step(step)
 
     def _step(self, step: Step) -> None:
+        check(step)
         match step:
             case {"say": text}:
                 self._send_chunk("text", text)
@@ -105,6 +107,8 @@ class MockTurn:
             ):
                 self._finish(self._begin(step))
             case {"parallel": steps}:
+                for one in steps:
+                    check(one)
                 for call in [self._begin(one) for one in steps]:
                     self._finish(call)
             case {"task": title, "steps": steps}:
@@ -114,14 +118,14 @@ class MockTurn:
                 self._tasks.append((due, self._new("b"), title, steps))
                 send_tasks(self._host, self._tasks)
             case {"plan": steps}:
-                self._say("plan", steps=[s if isinstance(s, dict) else {"text": s} for s in steps])
+                self._emit("plan", steps=[s if isinstance(s, dict) else {"text": s} for s in steps])
             case {"question": questions}:
                 self._ask(questions)
             case {"usage": usage}:
                 self._usage_sent = True
-                self._say("usage", **usage)
+                self._emit("usage", **usage)
             case {"notice": text, **rest}:
-                self._say("notice", **{"level": "info", "kind": "session", "text": text, **rest})
+                self._emit("notice", **{"level": "info", "kind": "session", "text": text, **rest})
             case {"listen": seconds}:
                 self._pause(seconds, lambda: bool(self._host.prompts))
                 if self._host.prompts:
@@ -149,14 +153,14 @@ class MockTurn:
             text = text.replace("{" + name + "}", value)
         due = time.monotonic()
         for word in text.replace(" ", " \0").split("\0"):
-            self._say(type, id=id, text=word)
+            self._emit(type, id=id, text=word)
             self._words += 1
             due += self._pace  # from the clock: the time to send a word is included
             self._pause(max(0.0, due - time.monotonic()))
         if type == "text":
             self._memory.turns[-1]["said"] += text + "\n"
 
-    def _say(self, type: str, **fields: object) -> None:
+    def _emit(self, type: str, **fields: object) -> None:
         if self._parent:
             fields["parent"] = self._parent
         self._host.say(type, **fields)
@@ -184,7 +188,7 @@ class MockTurn:
         if tool != "read" and step.get("ask", True):
             call.request = self._new("r")
             asked = {key: step[key] for key in ("reason", "options") if key in step}
-            self._say(
+            self._emit(
                 "ask", request_id=call.request, call_id=call.id, tool=tool, input=input, **asked
             )
         return call
@@ -192,7 +196,7 @@ class MockTurn:
     def _start(self, tool: str, input: dict[str, Any], step: Step) -> MockToolCall:
         call = MockToolCall(self._new("c"), tool, input, step)
         self._calls.append(call)
-        self._say("call", id=call.id, tool=tool, input=input)
+        self._emit("call", id=call.id, tool=tool, input=input)
         return call
 
     def _finish(self, call: MockToolCall) -> None:
@@ -237,14 +241,14 @@ class MockTurn:
         return tools.run(
             call.input["command"],
             wait=self._until_readable,
-            show=lambda text: self._say("output", id=call.id, text=text),
+            show=lambda text: self._emit("output", id=call.id, text=text),
         )
 
     def _end(self, call: MockToolCall, outcome: str, content: object = None) -> None:
         self._calls.remove(call)
         if isinstance(content, str):
             content = {"type": "text", "text": content}
-        self._say("result", call_id=call.id, outcome=outcome, content=[content] if content else [])
+        self._emit("result", call_id=call.id, outcome=outcome, content=[content] if content else [])
 
     def _delegate(self, title: str, steps: list[Step]) -> None:
         call = self._start("task", {"description": title}, {})
@@ -257,14 +261,14 @@ class MockTurn:
 
     def _ask(self, questions: list[dict[str, Any]]) -> None:
         request = self._new("r")
-        self._say("question", request_id=request, questions=questions)
+        self._emit("question", request_id=request, questions=questions)
         self._pause(None, lambda: request in self._host.answers)
         answer = self._host.answers.pop(request)
         chosen = answer.get("answers") or {}
         self._filled["answer"] = ", ".join(chosen.values()) or answer["option"]
 
     def _withdraw(self, request: str) -> None:
-        self._say("settled", request_id=request, answer={"option": "deny"}, by="withdrawn")
+        self._emit("settled", request_id=request, answer={"option": "deny"}, by="withdrawn")
 
     def _break_off(self) -> None:
         for call in reversed(self._calls[:]):
