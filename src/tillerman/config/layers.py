@@ -82,7 +82,9 @@ def read_toml(data: bytes, path: Path, layer: str) -> Values:
         text = data.decode()
         tables = tomllib.loads(text)
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
+        raise ConfigError(
+            f"{path}: not UTF-8 at byte {error.start}", hint="save it as UTF-8"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise _broken(path, data.decode(), str(error)) from None
     _refuse_dots(tables.get("agents"), path)
@@ -154,7 +156,7 @@ def from_environment(environment: Mapping[str, str]) -> Values:
 
 def tightening(values: Values, state: str) -> tuple[Values, list[IgnoredSetting]]:
     """Splits values of an untrusted project into those that tighten the defaults and the rest."""
-    kept: Values = {}
+    stored: Values = {}
     withheld = []
     because = "it changed since it was trusted" if state == "changed" else "it is not trusted"
     for key, (value, source) in values.items():
@@ -162,10 +164,10 @@ def tightening(values: Values, state: str) -> tuple[Values, list[IgnoredSetting]
         if setting is None or key not in TIGHTENED or setting.kind.tighter is None:
             withheld.append(IgnoredSetting(key, because))
         elif setting.kind.tighter(value, setting.default):
-            kept[key] = (value, source)
+            stored[key] = (value, source)
         else:
             withheld.append(IgnoredSetting(key, f"would loosen {key}, but {because}"))
-    return kept, withheld
+    return stored, withheld
 
 
 def line_of(text: str, key: str) -> int | None:

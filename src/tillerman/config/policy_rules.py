@@ -122,14 +122,14 @@ def near(word: str, known: Sequence[str]) -> str:
 def _verdict(
     table: Mapping[str, Any], where: str
 ) -> tuple[Literal["allow", "deny", "ask", "rewrite"], str, str | dict[str, Any] | None]:
-    said = [key for key in VERDICTS if key in table]
-    if len(said) != 1:
-        what = "has " + " and ".join(said) if said else "has no verdict"
+    verdicts = [key for key in VERDICTS if key in table]
+    if len(verdicts) != 1:
+        what = "has " + " and ".join(verdicts) if verdicts else "has no verdict"
         raise ConfigError(
             f"{where} {what}", hint="one of allow = true, deny = …, ask = true, rewrite = …"
         )
-    value = table[said[0]]
-    match said[0]:
+    value = table[verdicts[0]]
+    match verdicts[0]:
         case "allow" if value is True:
             return "allow", "", None
         case "deny" if value is True or (isinstance(value, str) and value.strip()):
@@ -145,8 +145,8 @@ def _verdict(
         "deny": "a message for the agent",
         "ask": "true, or a reason",
         "rewrite": "a command, or a table of input keys",
-    }[said[0]]
-    raise ConfigError(f"{where}: {said[0]} must be {wanted}, not {value!r}", hint=_HINT)
+    }[verdicts[0]]
+    raise ConfigError(f"{where}: {verdicts[0]} must be {wanted}, not {value!r}", hint=_HINT)
 
 
 def _text(table: Mapping[str, Any], key: str, where: str) -> str:

@@ -45,7 +45,10 @@ def read_cases(path: Path) -> list[Group]:
         text = path.read_text()
         tables = tomllib.loads(text)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}",
+            hint="check that it exists, and its permissions",
+        ) from None
     except ValueError as error:
         raise ConfigError(f"{path}: {error}", hint="fix the file") from None
     groups = tables.get("groups", [tables])
@@ -97,16 +100,23 @@ def _case(table: Mapping[str, Any], path: str, number: int) -> PolicyTestCase:
         )
     input = table.get("input", {})
     if not isinstance(input, dict):
-        raise ConfigError(f"{where}: input must be a table, not {input!r}")
+        raise ConfigError(
+            f"{where}: input must be a table, not {input!r}", hint='input = { file_path = "a.txt" }'
+        )
     if "command" in table:
         if not isinstance(table["command"], str):
-            raise ConfigError(f"{where}: command must be a string, not {table['command']!r}")
+            raise ConfigError(
+                f"{where}: command must be a string, not {table['command']!r}",
+                hint="put it in quotes",
+            )
         input = {**input, "command": table["command"]}
     elif "tool" not in table:
         raise ConfigError(f"{where} names neither tool nor command", hint="add one of them")
     for key in ("tool", "rule"):
         if not isinstance(table.get(key, ""), str):
-            raise ConfigError(f"{where}: {key} must be a string, not {table[key]!r}")
+            raise ConfigError(
+                f"{where}: {key} must be a string, not {table[key]!r}", hint="put it in quotes"
+            )
     return PolicyTestCase(table.get("tool", "Bash"), input, expect, table.get("rule"), number)
 
 

@@ -133,7 +133,9 @@ def parse(data: bytes, path: str, layer: Literal["project", "user"]) -> Profile:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
+        raise ConfigError(
+            f"{path}: not UTF-8 at byte {error.start}", hint="save it as UTF-8"
+        ) from None
     lines = text.splitlines()
     values, body = _front_matter(lines, path) if lines[:1] == ["---"] else ({}, 0)
     stem = Path(path).stem

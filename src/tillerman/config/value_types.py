@@ -89,8 +89,8 @@ def model_rows() -> ValueType:
         if not isinstance(value, dict) or not all(isinstance(row, dict) for row in value.values()):
             raise ValueTypeError
         for row in value.values():
-            for key, said in row.items():
-                if not (_is_price(said) if key == "price" else isinstance(said, str)):
+            for key, entry in row.items():
+                if not (_is_price(entry) if key == "price" else isinstance(entry, str)):
                     raise ValueTypeError
         return value
 

@@ -89,12 +89,12 @@ class HookConnection(asyncio.Protocol):
         self._came = bytearray()
         self._question: ShimQuestion | None = None
         self._asked: HookAsked | None = None
-        self._settled = False  # answered, refused, or too late for either
+        self._done = False  # answered, refused, or too late for either
         self._timer: asyncio.TimerHandle | None = None
         self._due_at = 0.0
 
     def answer(self, reply: HookReply) -> bool:
-        if self._settled or self._transport is None:
+        if self._done or self._transport is None:
             return False
         self._release()
         self._send(reply)
@@ -120,7 +120,7 @@ class HookConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._asked:
             self.drop()  # a shim never sends more than it announced
-        elif not self._settled:  # otherwise it was refused already, and may finish sending
+        elif not self._done:  # otherwise it was refused already, and may finish sending
             self._came += data
             self._read()
 
@@ -139,7 +139,7 @@ class HookConnection(asyncio.Protocol):
     def _read(self) -> None:
         if self._question is None:
             self._read_line()
-        if self._settled or self._question is None or len(self._came) < self._question.length:
+        if self._done or self._question is None or len(self._came) < self._question.length:
             return
         if len(self._came) > self._question.length:
             self.drop()
@@ -193,7 +193,7 @@ class HookConnection(asyncio.Protocol):
         self._timer = loop.call_at(self._due_at, self._due)
 
     def _due(self) -> None:
-        if self._asked and not self._settled:
+        if self._asked and not self._done:
             self._release()  # the shim's own deadline has denied by now
             self._report_gone(withdrawn=True)
         whole = self._question.deadline if self._question else self._listener.arrival
@@ -205,7 +205,7 @@ class HookConnection(asyncio.Protocol):
         self._listener.overdue(self._pid)
 
     def _release(self) -> None:
-        self._settled = True
+        self._done = True
         if self._asked:
             self._listener.open -= 1
 
@@ -217,7 +217,7 @@ class HookConnection(asyncio.Protocol):
         self._listener.connections.discard(self)
         if self._question:
             self._listener.held -= self._question.length
-        withdrawn = not self._settled
+        withdrawn = not self._done
         if withdrawn:
             self._release()
         self._report_gone(withdrawn=withdrawn)

@@ -228,7 +228,10 @@ def _read(file: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+        raise ConfigError(
+            f"cannot read {file}: {error.strerror}",
+            hint="check that it exists, and its permissions",
+        ) from None
 
 
 @contextlib.contextmanager
@@ -236,7 +239,9 @@ def _named_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"cannot write {file}: {error.strerror}") from None
+        raise ConfigError(
+            f"cannot write {file}: {error.strerror}", hint="check its permissions"
+        ) from None
 
 
 def _missing(folder: Path) -> list[str]:

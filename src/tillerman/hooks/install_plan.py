@@ -85,10 +85,10 @@ def _turns_off(file: Path) -> bool:
         plain = parse(file.read_text("utf-8-sig"), comments=True).plain
     except (OSError, UnicodeDecodeError, Invalid):
         return False
-    said = plain if isinstance(plain, dict) else {}
-    config = said.get("hooksConfig")
+    content = plain if isinstance(plain, dict) else {}
+    config = content.get("hooksConfig")
     off = isinstance(config, dict) and config.get("enabled") is False
-    return off or said.get("disableAllHooks") is True
+    return off or content.get("disableAllHooks") is True
 
 
 def status(hooks: Hooks, scope: Scope, journal: BackupJournal) -> HookStatus:
@@ -97,7 +97,7 @@ def status(hooks: Hooks, scope: Scope, journal: BackupJournal) -> HookStatus:
     record = journal.get(file)
     found = file.read_bytes() if file.is_file() else None
     entries = record.entries if record else hooks.entries
-    said = HookStatus(
+    hook_status = HookStatus(
         agent=hooks.agent,
         scope=scope,
         file=str(hooks.file),
@@ -105,17 +105,17 @@ def status(hooks: Hooks, scope: Scope, journal: BackupJournal) -> HookStatus:
         trust=load(hooks.agent).PLACE.trust,
     )
     if hooks.whole is not None:
-        return _of_code(said, found, record.written if record else hooks.whole, bool(record))
+        return _of_code(hook_status, found, record.written if record else hooks.whole, bool(record))
     try:
         there = set() if found is None else _present(found, entries, hooks.comments)
         others = {} if found is None else _others(found, hooks.agent, entries, hooks.comments)
     except Invalid as error:
-        return _with(said, state="changed" if record else "absent", problem=str(error))
+        return _with(hook_status, state="changed" if record else "absent", problem=str(error))
     if not record and not there:
-        return _with(said, others=others, problem=_stray(hooks, found))
+        return _with(hook_status, others=others, problem=_stray(hooks, found))
     missing = tuple(event for event in entries if event not in there)
     return _with(
-        said,
+        hook_status,
         state="changed" if missing else "installed",
         events=tuple(sorted(there)),
         missing=missing,
@@ -123,17 +123,19 @@ def status(hooks: Hooks, scope: Scope, journal: BackupJournal) -> HookStatus:
     )
 
 
-def _of_code(said: HookStatus, found: bytes | None, written: bytes, is_ours: bool) -> HookStatus:
-    events = load(said.agent).CALLS
+def _of_code(
+    hook_status: HookStatus, found: bytes | None, written: bytes, is_ours: bool
+) -> HookStatus:
+    events = load(hook_status.agent).CALLS
     if found == written:
-        return _with(said, state="installed", events=events)
+        return _with(hook_status, state="installed", events=events)
     if is_ours:
-        return _with(said, state="changed", missing=events)
+        return _with(hook_status, state="changed", missing=events)
     if found is None:
-        return said
-    if is_our_code(found, said.agent):
-        return _with(said, problem=_STRAY)
-    return _with(said, problem="a file that is not from tillerman is in its place")
+        return hook_status
+    if is_our_code(found, hook_status.agent):
+        return _with(hook_status, problem=_STRAY)
+    return _with(hook_status, problem="a file that is not from tillerman is in its place")
 
 
 def _stray(hooks: Hooks, found: bytes | None) -> str:
@@ -159,10 +161,10 @@ def _others(
     return {event: len(all) for event, all in found.items() if isinstance(all, list) and all}
 
 
-def _with(said: HookStatus, **changes: object) -> HookStatus:
+def _with(hook_status: HookStatus, **changes: object) -> HookStatus:
     from msgspec.structs import replace
 
-    return replace(said, **changes)
+    return replace(hook_status, **changes)
 
 
 def _apart() -> str:

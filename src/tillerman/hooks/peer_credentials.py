@@ -28,6 +28,8 @@ def peer_of(connection: socket.socket) -> PeerCredentials:
         return PeerCredentials(pid, uid)
     if not hasattr(socket, "SO_PEERCRED"):
         raise OSError("this system does not report the peer of a socket")
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, _ = struct.unpack("3i", told)
+    credentials = connection.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+    )
+    pid, uid, _ = struct.unpack("3i", credentials)
     return PeerCredentials(pid, uid)

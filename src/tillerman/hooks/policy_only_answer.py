@@ -28,16 +28,16 @@ def decide_hook(
         case "allow":
             return dialect.allow(event)
         case "ask":
-            return dialect.ask(event, _told(decision, request))
+            return dialect.ask(event, _explanation(decision, request))
         case "rewrite":
             added = keys_to_leave_files_out(request.tool, context.agent)
             input = _changed(event, request, decision.input or {}, added)
             if input is not None and event.event in dialect.CHANGES_INPUT:
                 return dialect.allow(event, input=input)
-    return dialect.deny(event, _told(decision, request))
+    return dialect.deny(event, _explanation(decision, request))
 
 
-def _told(decision: Decision, request: PermissionRequested) -> str:
+def _explanation(decision: Decision, request: PermissionRequested) -> str:
     note = denial_note(decision, request) if decision.verdict == "rewrite" else decision.note
     return f"{note} (tillerman: {decision.rule})"
 

@@ -92,7 +92,10 @@ class HookServer:
         If the shim fails in any way, the command blocks the call; an observing one never blocks.
         """
         if not (is_name(agent) and is_name(event)):
-            raise UsageError(f"{agent!r} and {event!r} cannot be named in a hook's command")
+            raise UsageError(
+                f"{agent!r} and {event!r} cannot be named in a hook's command",
+                hint="use names of letters, digits, dots, dashes and underscores",
+            )
         deadline = min(max(timeout * SHARE, SHORTEST), LONGEST)
         self._listener.arrival = min(self._listener.arrival, deadline)
         return self.shim.command(self.folder, agent, event, deadline, observing=observing)

@@ -123,7 +123,7 @@ def _runs(words: Sequence[str]) -> bool:
     if not Path(words[-1]).is_file():
         return False
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             words,
             env={},
             stdin=subprocess.DEVNULL,
@@ -133,7 +133,7 @@ def _runs(words: Sequence[str]) -> bool:
         )
     except (OSError, subprocess.SubprocessError):
         return False
-    return (said.returncode, said.stdout, said.stderr) == (2, b"", _SAYS)
+    return (output.returncode, output.stdout, output.stderr) == (2, b"", _SAYS)
 
 
 def _compiler(path: str | None) -> str | None:

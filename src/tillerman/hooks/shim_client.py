@@ -130,10 +130,12 @@ def connect_here() -> _socket.socket:
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.connect("socket")
     if sys.platform == "darwin":
-        told = connection.getsockopt(0, 1, 8)  # SOL_LOCAL, LOCAL_PEERCRED: version, uid
+        credentials = connection.getsockopt(0, 1, 8)  # SOL_LOCAL, LOCAL_PEERCRED: version, uid
     else:
-        told = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, uid, gid
-    if int.from_bytes(told[4:8], sys.byteorder) != os.geteuid():
+        credentials = connection.getsockopt(
+            _socket.SOL_SOCKET, _socket.SO_PEERCRED, 12
+        )  # pid, uid, gid
+    if int.from_bytes(credentials[4:8], sys.byteorder) != os.geteuid():
         raise ShimError("another program listens in place of the server")
     return connection
 

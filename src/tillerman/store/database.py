@@ -140,7 +140,9 @@ class Database:
     def read(self) -> apsw.Connection:
         """Returns this thread's read-only connection."""
         if self._closed:
-            raise StoreError(f"{self.path} is closed")
+            raise StoreError(
+                f"{self.path} is closed", hint="use it inside `async with tillerman.open()`"
+            )
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = _connect_to_read(self.path)

@@ -164,11 +164,17 @@ class _Batch:
         if not self._rows:
             return
         if len(sessions) > 1:
-            raise StoreError(f"one append has entries of {len(sessions)} sessions")
+            raise StoreError(
+                f"one append has entries of {len(sessions)} sessions",
+                hint="this is a defect of tillerman: please report it",
+            )
         (self._session,) = sessions
         first = self._rows[0][0]
         if [row[0] for row in self._rows] != list(range(first, first + len(self._rows))):
-            raise StoreError(f"entries of session {self._session} are out of order")
+            raise StoreError(
+                f"entries of session {self._session} are out of order",
+                hint="this is a defect of tillerman: please report it",
+            )
         self._blocks = pack_lines(self._lines)
 
     def store(self, connection: apsw.Connection) -> None:
@@ -201,7 +207,8 @@ class _Batch:
         first = rows[0][0]
         if first > last + 1:
             raise StoreError(
-                f"session {self._session} has {last} entries; number {first} would leave a gap"
+                f"session {self._session} has {last} entries; number {first} would leave a gap",
+                hint="this is a defect of tillerman: please report it",
             )
         known = rows[: last + 1 - first]
         if known:

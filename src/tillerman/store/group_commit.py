@@ -96,7 +96,13 @@ class Writer:
         future.set_running_or_notify_cancel()  # numbered log work cannot be cancelled
         with self._changed:
             if self.failure or self._closing:
-                future.set_exception(self.failure or StoreError(f"{self._path} is closed"))
+                future.set_exception(
+                    self.failure
+                    or StoreError(
+                        f"{self._path} is closed",
+                        hint="use it inside `async with tillerman.open()`",
+                    )
+                )
                 return future
             self._jobs.append(_Job(work, prepare, line, urgent, future))
             if self._thread is None:
@@ -127,7 +133,13 @@ class Writer:
                 self._commit(self._prepared(group))
                 self._checkpoint()
         except BaseException as error:
-            self._fail(StoreError(f"the writer of {self._path} stopped: {error!r}"), group)
+            self._fail(
+                StoreError(
+                    f"the writer of {self._path} stopped: {error!r}",
+                    hint="later entries were not stored; start again, and see `tillerman doctor`",
+                ),
+                group,
+            )
             raise
 
     def _gather(self) -> list[_Job]:
@@ -189,7 +201,10 @@ class Writer:
                 refused.job.future.set_exception(refused.error)
             except apsw.BusyError:
                 if self._closing:
-                    busy = StoreError(f"another process has locked {self._path}")
+                    busy = StoreError(
+                        f"another process has locked {self._path}",
+                        hint="wait for that process, or end it",
+                    )
                     return self._give_up(group, busy)
                 _logger.warning("another process has locked %s; waiting", self._path)
             except apsw.Error as error:
@@ -296,4 +311,4 @@ def explain(error: Exception, path: Path) -> TillermanError:
                 hint="check the owner of the file and its folder",
             )
         case _:
-            return StoreError(f"{path}: {error}")
+            return StoreError(f"{path}: {error}", hint="`tillerman doctor` checks the store")

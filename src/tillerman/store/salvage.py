@@ -203,7 +203,7 @@ def _name_sessions(connection: apsw.Connection) -> list[str]:
 def _repair_session(connection: apsw.Connection, number: int, known: int, agent: str) -> int:
     """Fills the gaps in a session's log and updates its row; returns the number of lost entries."""
     lost = _fill_gaps(connection, number, known)
-    kept = connection.execute(
+    stored = connection.execute(
         f"SELECT {', '.join(_KEPT)} FROM sessions WHERE number = ?", (number,)
     ).fetchall()[0]
     connection.execute(
@@ -224,7 +224,7 @@ def _repair_session(connection: apsw.Connection, number: int, known: int, agent:
     if known:  # entries of a fork include usage before the fork, its row does not
         connection.execute(
             f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _KEPT)} WHERE number = ?",
-            (*kept, number),
+            (*stored, number),
         )
     return lost
 

@@ -82,7 +82,7 @@ def insert(connection: apsw.Connection, row: SessionRow) -> int:
     """Inserts the row; returns its number."""
     values = to_values(row)
     if connection.execute("SELECT 1 FROM sessions WHERE id = ?", (values["id"],)).fetchone():
-        raise SessionError(f"session {row.id!r} already exists")
+        raise SessionError(f"session {row.id!r} already exists", hint="use another id")
     connection.execute(_INSERT, values)
     return connection.last_insert_rowid()
 

@@ -154,11 +154,11 @@ def _decision(
     reason: str,
     input: Table | None = None,
 ) -> HookReply:
-    said: Table = {"permissionDecision": decision, "permissionDecisionReason": reason}
+    output: Table = {"permissionDecision": decision, "permissionDecisionReason": reason}
     if input is not None:
-        said["updatedInput"] = input
-    return _specific(event, **said)
+        output["updatedInput"] = input
+    return _specific(event, **output)
 
 
-def _specific(event: HookEvent, **said: Any) -> HookReply:
-    return reply({"hookSpecificOutput": {"hookEventName": event.event, **said}})
+def _specific(event: HookEvent, **fields: Any) -> HookReply:
+    return reply({"hookSpecificOutput": {"hookEventName": event.event, **fields}})

@@ -66,7 +66,7 @@ def _fields(kind: type[HookEvent]) -> tuple[tuple[str, str, Any, bool], ...]:
     )
 
 
-def reply(said: object) -> HookReply:
+def reply(reported: object) -> HookReply:
     """Encodes the reply for stdout; an empty reply produces no output."""
-    out = msgspec.json.encode(said)
+    out = msgspec.json.encode(reported)
     return HookReply() if out == b"{}" else HookReply(stdout=out)

@@ -305,12 +305,13 @@ def _not_started(reason: str) -> SupervisionUnavailable:
 
 
 def open_files(folder: Path) -> tuple[int, int, int]:
-    """Opens the folder and creates the stdout and stderr files in it."""
+    """Opens the folder and creates the files in it: stdout, stderr and the exit file."""
     opened: list[int] = []
     try:
         opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         opened.extend(os.open(name, flags, 0o600, dir_fd=opened[0]) for name in exit_file.FILES)
+        os.close(os.open(exit_file.NAME, flags, 0o600, dir_fd=opened[0]))
     except BaseException:
         close_files(opened)
         raise

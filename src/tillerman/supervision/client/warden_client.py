@@ -416,6 +416,6 @@ def _last_line(process: subprocess.Popen[bytes]) -> str:
     """Returns the last line of stderr: the error of a traceback."""
     assert process.stderr is not None
     os.set_blocking(process.stderr.fileno(), False)
-    said = (process.stderr.read() or b"").decode(errors="replace").splitlines()
+    messages = (process.stderr.read() or b"").decode(errors="replace").splitlines()
     process.stderr.close()
-    return said[-1] if said else ""
+    return messages[-1] if messages else ""

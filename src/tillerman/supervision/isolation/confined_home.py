@@ -21,16 +21,16 @@ _POINTING_OUT = ("XDG_", "DBUS_", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_I
 
 def variables(env: Mapping[str, str], *, home: Path, temporary: Path) -> dict[str, str]:
     """Builds the environment. If HOME changes, variables point toolchains to their folders."""
-    kept = {name: value for name, value in env.items() if not name.startswith(_POINTING_OUT)}
+    stored = {name: value for name, value in env.items() if not name.startswith(_POINTING_OUT)}
     for name in ("TMPDIR", "TMP", "TEMP"):
-        if name == "TMPDIR" or name in kept:
-            kept[name] = str(temporary)
+        if name == "TMPDIR" or name in stored:
+            stored[name] = str(temporary)
     if home != Path.home():
         for name, place in TOOLCHAIN_VARIABLES.items():
             if (folder := Path.home() / place).is_dir():
-                kept.setdefault(name, str(folder))
-    kept["HOME"] = str(home)
-    return kept
+                stored.setdefault(name, str(folder))
+    stored["HOME"] = str(home)
+    return stored
 
 
 @cache
@@ -40,7 +40,7 @@ def git_config(home: Path) -> bytes:
         return b""
     words = [git, "config", "--global", "--null", "--get-regexp", _GIT_SETTINGS]
     try:
-        said = subprocess.run(
+        reported = subprocess.run(
             words,
             env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
             cwd="/",
@@ -53,7 +53,7 @@ def git_config(home: Path) -> bytes:
     except (OSError, subprocess.TimeoutExpired):
         return b""
     lines = []
-    for setting in said.split(b"\0"):
+    for setting in reported.split(b"\0"):
         name, _, value = setting.partition(b"\n")
         section, _, key = name.partition(b".")
         if key:

@@ -124,13 +124,13 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value, value))
 
 
-def _keep_capabilities(kept: tuple[int, ...]) -> None:
+def _keep_capabilities(retained: tuple[int, ...]) -> None:
     """Drops capabilities of root, which regains at exec those in the bounding set."""
     if os.geteuid() != 0:
         return
     capability = 0
     while (held := _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0)) >= 0:  # until the last
-        if held and capability not in kept:
+        if held and capability not in retained:
             _checked(_libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0))
         capability += 1
     _checked(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))

@@ -9,10 +9,10 @@ from tillerman.supervision.isolation.enforcement import enforce
 
 
 def main() -> None:
-    said = bytearray()
+    received = bytearray()
     while part := os.read(0, 65536):
-        said += part
-    argv, env, cwd, rules = marshal.loads(said)
+        received += part
+    argv, env, cwd, rules = marshal.loads(received)
     os.chdir(cwd)
     enforce(rules)
     # nothing can be imported from here on: the modules may lie outside the sandbox

@@ -99,19 +99,19 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
             _own_python(),
         )
         stack.callback(after, confined)
-        code, said, complaint = _run(confined, workspace)
+        code, reported, complaint = _run(confined, workspace)
         succeeded = [word for word, each in sockets.items() if _received(each)]
         if (outside / "new").exists() or (outside / "secret").read_text() != _SECRET:
             succeeded.append("write outside the workspace")
-        if _SECRET in said:
+        if _SECRET in reported:
             succeeded.append("read a secret outside")
-        if _KILLED in said or victim.poll() is not None:
+        if _KILLED in reported or victim.poll() is not None:
             succeeded.append("signal a process outside")
-        if _TURNED in said:
+        if _TURNED in reported:
             succeeded.append("change a kernel setting")
         if succeeded:
             return f"a confined command could still {', '.join(succeeded)}", _leak_fix(level)
-        if code != 0 or said != f"{_FINE}\n" or not (workspace / "made").exists():
+        if code != 0 or reported != f"{_FINE}\n" or not (workspace / "made").exists():
             why = complaint.strip().splitlines()[-1:] or [f"the probe exited with {code}"]
             return why[0], _fix(level, why[0])
     return None
@@ -128,12 +128,12 @@ def _run(confined: ConfinedCommand, cwd: Path) -> tuple[int | None, str, str]:
         start_new_session=True,
     )
     try:
-        said, complaint = process.communicate(request, timeout=_WITHIN)
+        reported, complaint = process.communicate(request, timeout=_WITHIN)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         return None, "", f"the probe did not finish within {_WITHIN:.0f} s"
-    return process.returncode, said.decode(errors="replace"), complaint.decode(errors="replace")
+    return process.returncode, reported.decode(errors="replace"), complaint.decode(errors="replace")
 
 
 def _listen(family: int, address: str | tuple[str, int]) -> socket.socket:

@@ -18,7 +18,6 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
-_POPULATE_WRITE = 23
 _MS_REC_SLAVE = 0x4000 | 0x80000
 _SIGKILL, _SIGCHLD = 9, 17
 
@@ -49,26 +48,6 @@ def name_process(name: str) -> None:
 def hide_memory() -> None:
     """Denies other processes of the user access to this one's memory and open files."""
     _checked(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0))
-
-
-def own_memory() -> None:
-    """Copies the writable memory that is shared with another process since a fork.
-
-    Otherwise the first write to each page copies it, while a caller waits. No error if the kernel
-    (before 5.14) cannot do it.
-    """
-    number = os.open("/proc/self/maps", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts = []
-        while part := os.read(number, 65536):
-            parts.append(part)
-    finally:
-        os.close(number)
-    for line in b"".join(parts).splitlines():
-        where, mode, *_ = line.split(maxsplit=2)
-        if mode == b"rw-p":
-            start, end = (int(one, 16) for one in where.split(b"-"))
-            _libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _POPULATE_WRITE)
 
 
 def unshare(flags: int) -> None:

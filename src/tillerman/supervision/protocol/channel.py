@@ -73,7 +73,8 @@ class Channel:
         for _level, _kind, packed in ancillary:
             for at in range(0, len(packed) - 3, 4):
                 number = int.from_bytes(packed[at : at + 4], sys.byteorder)
-                os.set_inheritable(number, False)
+                if not _CLOEXEC:
+                    os.set_inheritable(number, False)
                 self.files.append(number)
         if not data:
             raise EOFError

@@ -120,6 +120,7 @@ _KEYS = (
 SHAPES = (*_KEYS, *(shape.inside_a_word for shape in _KEYS if shape.word))
 LONGEST_HEAD = 12  # bytes; the text before it affects the match
 _UNGATED = tuple(shape for shape in SHAPES if not shape.gate)
+_ANCHORS = tuple(dict.fromkeys(shape.anchor for shape in _UNGATED))  # several shapes share one
 _GATED = {
     gate: [s for s in SHAPES if s.gate == gate] for gate in {s.gate for s in SHAPES if s.gate}
 }
@@ -128,7 +129,8 @@ LONGEST_SHAPE = 17_000  # bytes
 
 def shapes_in(text: bytes) -> list[KeyPattern]:
     """Returns the patterns that can match, by a cheap substring check."""
-    found = [shape for shape in _UNGATED if shape.anchor in text]
+    present = [anchor for anchor in _ANCHORS if anchor in text]
+    found = [shape for shape in _UNGATED if shape.anchor in present] if present else []
     for gate, shapes in _GATED.items():
         if gate in text:
             found += [shape for shape in shapes if shape.anchor in text]

@@ -1,4 +1,8 @@
-"""Exit file of a program: its exit status in its folder, for readers that did not listen."""
+"""Exit file of a program: its exit status in its folder, for readers that did not listen.
+
+It exists from the start, since creating a file may take longer than a short program. It is empty
+while the program runs, and written at once.
+"""
 
 # pathlib and contextlib would cost every start some milliseconds
 
@@ -10,7 +14,6 @@ from tillerman.supervision.warden import records
 
 NAME = "end"
 FILES = ("stdout", "stderr")
-_DRAFT = ".end"
 
 Sizes = tuple[int, int, int, int]
 
@@ -41,14 +44,14 @@ def write(folder: int, ending: ExitFile) -> None:
         "sizes " + " ".join(map(str, ending.sizes)),
         f"why {ending.why}",
     )
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    # no O_TRUNC: ext4 would flush it when it is closed
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
     try:
-        number = os.open(_DRAFT, flags, 0o600, dir_fd=folder)
+        number = os.open(NAME, flags, 0o600, dir_fd=folder)
         try:
             os.write(number, "\n".join((*lines, "")).encode())
         finally:
             os.close(number)
-        os.replace(_DRAFT, NAME, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         pass  # the disk is full, or the folder was deleted: then the exit status counts as lost
 

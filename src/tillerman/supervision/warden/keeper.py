@@ -220,11 +220,11 @@ class Keeper:
         return gate
 
     def _started(self, gate: int) -> tuple[int, str]:
-        said = bytearray()
+        reported = bytearray()
         while part := os.read(gate, 4096):
-            said += part
+            reported += part
         os.close(gate)
-        match unframe(said):
+        match unframe(reported):
             case [(int(pid), str(start))]:
                 return pid, start
             case [*_, (number, text, name)]:

@@ -10,6 +10,7 @@ has no program yet and ends with the warden.
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import time
 
@@ -17,7 +18,7 @@ from tillerman.supervision.isolation.enforcement import enforce, enforce_limits,
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.cgroup import Cgroup
 from tillerman.supervision.linux.process_table import LINUX
-from tillerman.supervision.linux.syscalls import own_memory
+from tillerman.supervision.linux.shared_pages import copy_pages, written_pages
 from tillerman.supervision.protocol.channel import Channel, frame, rights
 from tillerman.supervision.warden.keeper import RESTORED, Keeper, send, wake_on_child_exit
 from tillerman.supervision.warden.output_pump import open_input, pump_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from tillerman.supervision.exec_gate.entry import GateEntry
+    from tillerman.supervision.linux.shared_pages import Range
 
     Invocation = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
     # stdin, cap of the output, confinement rules, enforcement
@@ -43,7 +45,7 @@ else:
     import _signal as signal
     import _socket as socket
 
-_STARTED_AFTER = 0.02  # seconds after a command started, unless it has ended
+_STARTED_AFTER = 0.1  # seconds after a command started, unless it has ended
 _AFTER_END = 0.003  # seconds during which its result is delivered and needs the CPU
 _KEPT_FOR = 30.0  # seconds without a command
 _CHILDREN = "thread-self/children"  # in /proc, if the kernel has it
@@ -99,6 +101,8 @@ class KeeperPool:
         self.due = 0.0  # when a spare is to be started or ended; 0: never
         self._spare: PrestartedKeeper | None = None
         self._mounted = self._confined = False  # of the last program
+        self._is_prepared = False
+        self._written: Sequence[Range] = ()
         self._fork = fork
         self._level = level
         self._lease = lease
@@ -134,6 +138,7 @@ class KeeperPool:
         if self._spare:
             self.drop()
             return
+        self._prepare_memory()
         ours, theirs = (Channel(end) for end in socket.socketpair())
         entry = self._entry()
         try:
@@ -143,13 +148,28 @@ class KeeperPool:
             return
         if pid == 0:
             forks = self._confined or entry is not None or self._level != "namespace"
-            keeper = PooledKeeper(self._level, entry, mounted=self._mounted, forks=forks)
+            keeper = PooledKeeper(
+                self._level, entry, self._written, mounted=self._mounted, forks=forks
+            )
             keeper.run(theirs, None, self._lease, self._proc)
         theirs.close()
         self._spare = PrestartedKeeper(pid, ours, (entry is not None, self._mounted))
         self.due = time.monotonic() + _KEPT_FOR
-        if LINUX:
-            own_memory()
+        if self._written:
+            copy_pages(self._written)
+
+    def learn(self, written: Sequence[Range]) -> None:
+        """Remembers the memory that a command writes to, for the next spares and the warden."""
+        self._written = written
+
+    def _prepare_memory(self) -> None:
+        """Loads what spares need, once for all; their garbage collector must not touch it."""
+        if self._is_prepared:
+            return
+        self._is_prepared = True
+        if self._level == "namespace":
+            import tillerman.supervision.warden.mounts  # noqa: F401
+        gc.freeze()
 
     def drop(self) -> None:
         self.due = 0
@@ -159,24 +179,33 @@ class KeeperPool:
 
 
 class PooledKeeper(Keeper):
-    """`forks`: the child that becomes the program is started early too.
+    """`written`: the memory that commands write to; if it is unknown, this one reports it.
+
+    `forks`: the child that becomes the program is started early too.
 
     A program that only needs limits is spawned later instead, in a pid namespace: its process has
     no memory of the keeper to copy and to free.
     """
 
-    def __init__(self, level: str, entry: GateEntry | None, *, mounted: bool, forks: bool) -> None:
+    def __init__(
+        self,
+        level: str,
+        entry: GateEntry | None,
+        written: Sequence[Range],
+        *,
+        mounted: bool,
+        forks: bool,
+    ) -> None:
         program = Program([], b"/", {}, (), entry=entry)
         super().__init__(program, level=level, marker="", record=None, group=None)
         self._entry = entry
+        self._written = written
         self._mounted = mounted
         self._forks = forks
 
     def _run(self, warden: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
         wake_pipe = wake_on_child_exit()
-        if self._level == "namespace":  # imported while idle, for both processes
-            import tillerman.supervision.warden.mounts  # noqa: F401
         child = None
         try:
             self._enter_level(proc)
@@ -192,8 +221,8 @@ class PooledKeeper(Keeper):
         except OSError:
             return  # a keeper started for a program has to report why
         inodes = [os.fstat(file).st_ino for file in stdio]
-        if not child and LINUX:
-            own_memory()
+        if self._written:
+            copy_pages(self._written)
         (_, marker, group, invocation, options), *more = _receive(warden)
         if any(message[0] == "kill" for message in more):  # no other message arrives this early
             return
@@ -326,8 +355,17 @@ class PooledKeeper(Keeper):
     def _end(self, warden: Channel) -> None:
         if self._record:
             super()._end(warden)
+            if LINUX and not self._written:
+                _report_written(warden)
         elif self._pid:
             process_table.send(self._pid, signal.SIGKILL)
+
+
+def _report_written(warden: Channel) -> None:
+    try:
+        send(warden, "written", written_pages())
+    except OSError:
+        pass  # the kernel does not tell: each command copies what it needs
 
 
 def _lists_children(proc: int) -> bool:

@@ -44,6 +44,7 @@ class ProgramStarter:
         gate_entry: Callable[[], GateEntry | None],
     ) -> None:
         self.pool: KeeperPool | None = None  # set once a program's output goes to files
+        self.unused_records = records.UnusedRecords()
         self._place = place
         self._lease = lease
         self._gate_entry = gate_entry
@@ -160,7 +161,8 @@ class ProgramStarter:
     ) -> tuple[str, records.ProgramRecord]:
         marker = self.marker(number)
         env[process_table.MARKER.encode()] = marker.encode()
-        return marker, records.ProgramRecord(self._lease.folder, str(number))
+        record = self.unused_records.pop()
+        return marker, record or records.ProgramRecord(self._lease.folder, str(number))
 
     def _create_group(self, marker: str) -> Cgroup | None:
         return Cgroup.create(f"tillerman-{marker}") if self._place.level == "cgroup" else None

@@ -18,6 +18,7 @@ import time
 from tillerman.supervision.linux import process_table
 
 PLACES = "places"
+_MOST_UNUSED = 4
 
 
 def _make_private(folder: str) -> None:
@@ -119,9 +120,31 @@ class ProgramRecord:
         if row:
             self.add("process", row.pid, row.start)
 
+    def clear(self) -> None:
+        """Makes it the record of no program."""
+        os.ftruncate(self.number, 0)
+
     def remove(self) -> None:
         os.close(self.number)
         os.unlink(self.path)
+
+
+class UnusedRecords:
+    """Empty records of ended programs: creating a file takes longer than using one again."""
+
+    def __init__(self) -> None:
+        self._unused: list[ProgramRecord] = []
+
+    def pop(self) -> ProgramRecord | None:
+        return self._unused.pop() if self._unused else None
+
+    def add(self, record: ProgramRecord) -> None:
+        """Takes the record of a program of which no process is left."""
+        if len(self._unused) < _MOST_UNUSED:
+            record.clear()
+            self._unused.append(record)
+        else:
+            record.remove()
 
 
 def load(path: str, *, dir_fd: int | None = None) -> dict[str, list[list[str]]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tillerman.supervision.linux.cgroup import Cgroup
     from tillerman.supervision.protocol.channel import Channel
     from tillerman.supervision.warden.control_socket import ControlClient
-    from tillerman.supervision.warden.records import ProgramRecord
+    from tillerman.supervision.warden.records import ProgramRecord, UnusedRecords
 else:
     import _signal as signal
 
@@ -114,7 +114,7 @@ class SupervisedProgram:
             exit_file.write(self.job.folder, end)
         return "ended", end.status, end.at, end.sizes, end.why
 
-    def close(self) -> None:
+    def close(self, unused: UnusedRecords) -> None:
         """Cleans up after its keeper ended; processes that survive stay on record."""
         if self.job:
             os.close(self.job.folder)
@@ -123,4 +123,4 @@ class SupervisedProgram:
         if not self.left:
             if self.group:
                 self.group.remove()
-            self.record.remove()
+            unused.add(self.record)

@@ -293,6 +293,8 @@ class Warden:
         for word, *rest in messages:
             if word == "left":
                 program.left = rest[0]
+            elif word == "written" and self._starter.pool:
+                self._starter.pool.learn(rest[0])
             else:
                 self._forward(program, word, *rest)
         return True
@@ -327,7 +329,7 @@ class Warden:
             program.left = sorted(self._end_strays(program))
         if not program.ended:
             self._forward(program, *program.killed())
-        program.close()
+        program.close(self._starter.unused_records)
         self._send("gone", program.number, program.left)
         if self._starter.pool:
             self._starter.pool.start_soon()

@@ -127,7 +127,7 @@ async def run_command(
     try:
         return await query((program, *words), cwd=repository.top, env=env, seconds=SECONDS)
     except CommandMissing as error:
-        raise TillermanError(str(error)) from None
+        raise TillermanError(str(error), hint="install it, or put it on PATH") from None
     except CommandTimeout as error:
         raise TillermanError(str(error), hint="run it by hand to see why") from None
 

@@ -76,7 +76,9 @@ def find_skill(paths: Paths, top: Path, id: str) -> FoundSkill:
             parse_skill(shipped.read_bytes(), id, "comes with tillerman"), tuple(notes)
         )
     except FileNotFoundError:
-        raise ConfigError(f"unknown skill {id!r}") from None
+        raise ConfigError(
+            f"unknown skill {id!r}", hint="skills of a project are in .tillerman/skills"
+        ) from None
 
 
 def _files(paths: Paths, top: Path, id: str, notes: list[str]) -> Iterator[tuple[bytes, str, bool]]:
@@ -109,11 +111,13 @@ def parse_skill(data: bytes, id: str, source: str) -> Skill:
     try:
         lines = data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{source}: not UTF-8 at byte {error.start}") from None
+        raise ConfigError(
+            f"{source}: not UTF-8 at byte {error.start}", hint="save it as UTF-8"
+        ) from None
     values, commands, body = _front_matter(lines, source)
     ai = values.get("ai", "false" if commands else "true")
     if ai not in ("true", "false"):
-        raise ConfigError(f"{source}: `ai` must be true or false, not {ai!r}")
+        raise ConfigError(f"{source}: `ai` must be true or false, not {ai!r}", hint="ai: true")
     if (ai == "false") != bool(commands):
         raise ConfigError(
             f"{source}: a skill needs either commands or an agent",

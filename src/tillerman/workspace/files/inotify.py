@@ -94,7 +94,8 @@ class Inotify:
         self._wake = wake
         loop.add_reader(self._fd, wake)
         try:
-            await asyncio.wait_for(ready, seconds)
+            async with asyncio.timeout(seconds):
+                await ready
         except TimeoutError:
             return False
         finally:

@@ -8,7 +8,13 @@ import time
 from msgspec import Struct
 
 from tillerman.workspace.files.access.confined_root import ConfinedRoot
-from tillerman.workspace.files.access.walk import DEEPEST, DirectoryWalk, Kind, WalkEntry
+from tillerman.workspace.files.access.walk import (
+    DEEPEST,
+    DirectoryWalk,
+    FlatFolder,
+    Kind,
+    WalkEntry,
+)
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.refusal import Refused
 
@@ -29,6 +35,7 @@ class DirectoryListing(Struct, frozen=True):
     entries: tuple[DirectoryEntry, ...]
     notes: tuple[str, ...] = ()  # what is not shown, and why
     late: bool = False  # it exceeded the time limit
+    sizes: bool = False  # they were requested
 
 
 def list_directory(
@@ -54,18 +61,38 @@ def list_directory(
         walk = DirectoryWalk(
             root, path, depth=depth, ignored=ignored, seconds=AT_ONCE, clock=time.thread_time
         )
+    flat = walk.flat(limit + 1) if depth == 1 and not sizes else None
+    entries = _flat_entries(flat) if flat else _entries(walk, limit + 1, sizes)
+    full = len(entries) > limit
+    folder = "/".join(root.parts(path)) or "."
+    notes = _notes(walk, limit, full)
+    return DirectoryListing(folder, tuple(entries[:limit]), notes, walk.late, sizes)
+
+
+def _flat_entries(flat: FlatFolder) -> list[DirectoryEntry]:
+    prefix, entries, targets = flat
+    if prefix.isascii() and "".join([name for name, _ in entries]).isascii():
+        paths = [prefix + name for name, _ in entries]
+    else:
+        paths = [shown(prefix + name) for name, _ in entries]
+    kinds = [kind for _, kind in entries]
+    found = list(map(DirectoryEntry, paths, kinds))
+    for at, kind in enumerate(kinds) if targets else ():
+        if kind == "link":
+            found[at] = DirectoryEntry(paths[at], kind, target=shown(targets[entries[at][0]]))
+    return found
+
+
+def _entries(walk: DirectoryWalk, most: int, sizes: bool) -> list[DirectoryEntry]:
     entries: list[DirectoryEntry] = []
-    full = False
     for found in walk:
-        if len(entries) == limit:
-            full = True
-            break
         if found.kind == "file" and not sizes:
             entries.append(DirectoryEntry(shown(found.path), "file"))
         elif entry := _entry(found):
             entries.append(entry)
-    folder = "/".join(root.parts(path)) or "."
-    return DirectoryListing(folder, tuple(entries), _notes(walk, limit, full), walk.late)
+        if len(entries) == most:
+            break
+    return entries
 
 
 def _entry(found: WalkEntry) -> DirectoryEntry | None:

@@ -161,6 +161,14 @@ class DiskFiles:
         return content
 
 
+def resolved(path: str) -> str:
+    """The path without links; where a link cannot be read, the path as it is written."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return os.path.normpath(path)
+
+
 def _content(path: str) -> bytes:
     try:
         with open(path, "rb") as file:  # noqa: PTH123

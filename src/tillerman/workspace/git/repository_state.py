@@ -234,7 +234,9 @@ async def _git(
         return await query(argv, cwd=where, env={**safe, **env}, seconds=seconds, most=most)
     except CommandMissing as error:
         if not where.is_dir():
-            raise NoRepository(f"{where}: no such folder") from None
+            raise NoRepository(
+                f"{where}: no such folder", hint="create it, or give another folder"
+            ) from None
         raise TillermanError(
             str(error), hint="install it from https://git-scm.com/downloads"
         ) from None

@@ -258,14 +258,30 @@ def _diff(snapshot: GitSnapshot, after: Path, deadline: Deadline) -> Iterator[Fi
             deadline=deadline,
             env=snapshot.env,
         )
-    except GitFailed:  # a partial clone lacks old content: names without counts
-        told = git(
-            snapshot.root,
-            *(*words, "--no-renames", "--end-of-options", *trees),
-            deadline=deadline,
-            env=snapshot.env,
-        )
+    except GitFailed:  # old content is missing, as in a partial clone: names without counts
+        yield from _index_changes(snapshot, after, deadline)
+        return
     yield from _parse(told)
+
+
+def _index_changes(snapshot: GitSnapshot, after: Path, deadline: Deadline) -> Iterator[FileChange]:
+    """Compares the two indexes, which needs no object of the repository."""
+    old, new = (_staged(snapshot, index, deadline) for index in (snapshot.index, after))
+    for path in sorted(old.keys() | new.keys()):
+        if path not in old:
+            yield FileChange(shown(path), "added")
+        elif path not in new:
+            yield FileChange(shown(path), "deleted")
+        elif old[path] != new[path]:
+            yield FileChange(shown(path), "modified")
+
+
+def _staged(snapshot: GitSnapshot, index: Path, deadline: Deadline) -> dict[str, str]:
+    """Mode and object of each file, by path."""
+    env = {**snapshot.env, "GIT_INDEX_FILE": str(index)}
+    told = git(snapshot.root, "ls-files", "-z", "--stage", deadline=deadline, env=env)
+    records = (line.partition("\t") for line in os.fsdecode(told).split("\0")[:-1])
+    return {path: entry for entry, _, path in records}
 
 
 def _parse(told: bytes) -> Iterator[FileChange]:

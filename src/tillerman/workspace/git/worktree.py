@@ -70,7 +70,10 @@ def _create(folder: Path, under: Path, name: str) -> Worktree:
         words = ("worktree", "add", "--quiet", "-b", branch, str(path), base)
         git(tree.top, *words, deadline=deadline, config=config, helpers=True)
     except GitFailed as error:
-        raise UsageError(f"git could not create a worktree of {tree.top}: {error}") from None
+        raise UsageError(
+            f"git could not create a worktree of {tree.top}: {error}",
+            hint="`git worktree list` shows those that there are",
+        ) from None
     inside = path / folder.resolve().relative_to(tree.top.resolve())
     return Worktree(path, inside if inside.is_dir() else path, branch, base, tree.top, notes)
 

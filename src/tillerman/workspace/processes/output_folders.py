@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tillerman.paths import private_folder
 from tillerman.supervision.client.child_processes import close_files, open_files
@@ -18,7 +18,8 @@ from tillerman.workspace.processes.process_records import PREFIX
 
 __all__ = ["OutputFolder", "OutputFolders", "close_files"]
 
-_CREATED_AFTER = 0.01  # seconds after a command started
+_AFTER_START = 0.1  # seconds from the start of a command until the next folder is created
+_AFTER_END = 0.005  # the same from its end; before that its result is delivered
 _KEPT_FOR = 30.0  # seconds without a command
 
 
@@ -36,6 +37,7 @@ class OutputFolders:
     def __init__(self, folder: Path, session: str) -> None:
         self._folder = folder
         self._session = session
+        self._closed = False
         self._next: OutputFolder | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -45,13 +47,22 @@ class OutputFolders:
         found, self._next = self._next, None
         return found or self._make()
 
-    def prepare(self) -> None:
-        """Creates the next folder soon, and holds it for some time."""
-        self._cancel()
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(_CREATED_AFTER, self._prepare)
+    def prepare(self, ended: asyncio.Future[Any]) -> None:
+        """Creates the next folder soon after a command ended, and holds it for some time."""
+        self._prepare_in(_AFTER_START)
+        ended.add_done_callback(lambda _: self._prepare_in(_AFTER_END))
+
+    def _prepare_in(self, seconds: float) -> None:
+        if not self._closed and self._next is None:
+            self._cancel()
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._prepare)
 
     def close(self) -> None:
+        """Removes the unused folder; no other one is prepared."""
+        self._closed = True
+        self._drop()
+
+    def _drop(self) -> None:
         self._cancel()
         if self._next:
             close_files(self._next.files)
@@ -64,7 +75,7 @@ class OutputFolders:
                 self._next = self._make()
             except OSError:
                 return  # the command that needs one will be refused
-        self._timer = asyncio.get_running_loop().call_later(_KEPT_FOR, self.close)
+        self._timer = asyncio.get_running_loop().call_later(_KEPT_FOR, self._drop)
 
     def _make(self) -> OutputFolder:
         name = f"{PREFIX}{secrets.token_hex(5)}"

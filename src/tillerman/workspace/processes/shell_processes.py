@@ -203,8 +203,8 @@ class Processes:
         pid, ticks = await job.started()
         process = replace(process, status="running", pid=pid, started=ticks)
         live = self._live.watch(LiveProcess(process, job, confined, added, unrecorded=is_short))
-        if not self._closed:
-            self._output.prepare()
+        if live.ended:
+            self._output.prepare(live.ended)
         if task := asyncio.current_task():
             self._starting.discard(task)  # it counts as running now
         self._live.record_start(live, waits=is_short)

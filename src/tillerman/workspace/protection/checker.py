@@ -186,6 +186,8 @@ class Checker:
         if self.partial or not self.is_small or not self.lock.acquire(blocking=False):
             return False
         try:
+            if self.changed or self.pause() is not None:
+                return False  # marks may be of what was not looked at, or was deferred
             before = self.state
             if seen := self._renewed(before, only_other_names):
                 self._known.state = seen
@@ -228,6 +230,7 @@ class Checker:
     def check(self) -> tuple[Undone, ...]:
         """Restores what differs."""
         with self.lock:
+            self.changed = False
             self._complete()
             found = self._check(last=False)
             self._reports += found

@@ -106,7 +106,6 @@ class WatchLoop:
             watched = await asyncio.to_thread(self._arm, alarm)
             while True:
                 self._checking = True
-                checker.changed = False
                 if self.idle and not checker.is_unchanged():
                     return
                 found = () if self.idle else await asyncio.to_thread(checker.check)

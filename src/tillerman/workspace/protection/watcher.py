@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from tillerman.workspace.protection.checker import Checker
@@ -239,11 +238,12 @@ class Watcher:
         self._task = asyncio.create_task(self._loop.run(delay))
 
     async def _unwatch(self) -> None:
-        if self._task:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        if task := self._task:
+            task.cancel()
+            await asyncio.wait({task})
             self._task = None
+            if not task.cancelled():
+                task.result()
         self._loop.idle = False
 
     def _report(self) -> None:

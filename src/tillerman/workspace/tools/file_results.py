@@ -9,7 +9,7 @@ import msgspec
 from tillerman.core.events import Diff
 from tillerman.workspace.files.editing import AppliedEdit
 from tillerman.workspace.files.import_export import Exported, Imported
-from tillerman.workspace.files.listing import DirectoryListing
+from tillerman.workspace.files.listing import DirectoryEntry, DirectoryListing
 from tillerman.workspace.files.moving import MadeFolder, Moved, Removed
 from tillerman.workspace.files.reading import FileText, ImageFile
 from tillerman.workspace.files.searching import FileMatches
@@ -47,34 +47,35 @@ def edit(edited: AppliedEdit) -> ToolResult:
 
 def tree(listing: DirectoryListing) -> ToolResult:
     """Formats a listing. Programs get paths by kind, a third of the size of one value per entry."""
-    lines = [f"{listing.path}:"]
-    files: list[str] = []
-    folders: list[str] = []
-    others: list[str] = []
-    links: dict[str, str] = {}
-    for one in listing.entries:
-        path = one.path
-        match one.kind:
-            case "file":
-                files.append(path)
-                lines.append(path if one.size is None else f"{path}  {one.size}")
-            case "folder":
-                folders.append(path)
-                lines.append(f"{path}/")
-            case "link":
-                links[path] = one.target
-                lines.append(f"{path} -> {one.target}")
-            case _:
-                others.append(path)
-                lines.append(f"{path}  (not a regular file)")
-    if not listing.entries:
-        lines.append("(nothing)")
-    data: dict[str, Any] = {"path": listing.path, "files": files, "folders": folders}
-    data |= {"links": links, "others": others, "notes": list(listing.notes)}
-    if any(one.size is not None for one in listing.entries):
-        data["sizes"] = {one.path: one.size for one in listing.entries if one.size is not None}
-        data["executables"] = [one.path for one in listing.entries if one.executable]
+    entries = listing.entries
+    files = [one.path for one in entries if one.kind == "file"]
+    rest = [one for one in entries if one.kind != "file"] if len(files) < len(entries) else []
+    data: dict[str, Any] = {
+        "path": listing.path,
+        "files": files,
+        "folders": [one.path for one in rest if one.kind == "folder"],
+        "links": {one.path: one.target for one in rest if one.kind == "link"},
+        "others": [one.path for one in rest if one.kind == "other"],
+        "notes": list(listing.notes),
+    }
+    if sized := [one for one in entries if one.size is not None] if listing.sizes else []:
+        data["sizes"] = {one.path: one.size for one in sized}
+        data["executables"] = [one.path for one in sized if one.executable]
+    lines = files if not rest and not sized else [_line(one) for one in entries]
+    lines = [f"{listing.path}:", *(lines or ["(nothing)"])]
     return with_notes(ToolResult("\n".join(lines), data), listing.notes)
+
+
+def _line(one: DirectoryEntry) -> str:
+    match one.kind:
+        case "file":
+            return one.path if one.size is None else f"{one.path}  {one.size}"
+        case "folder":
+            return f"{one.path}/"
+        case "link":
+            return f"{one.path} -> {one.target}"
+        case _:
+            return f"{one.path}  (not a regular file)"
 
 
 def matches(found: FileMatches) -> ToolResult:

@@ -36,7 +36,9 @@ def take_back(folder: Path, item: Item, accepted: Path) -> Path:
         else:
             _place(folder, target, item, known)
     except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
+        raise UsageError(
+            f"{target} cannot be written: {error.strerror or error}", hint="check its permissions"
+        ) from None
     mark_taken_back(folder, item)
     return target
 
