@@ -16,8 +16,8 @@ from tillerman.core.events import AgentReady, Entry, Event, MessageChunk, UserMe
 from tillerman.core.timestamps import rfc3339
 from tillerman.paths import make_private
 from tillerman.sessions.agent.host import SpillFile
-from tillerman.sessions.log.disk_budget import DiskBudget
 from tillerman.sessions.log.sanitizer import EventSanitizer
+from tillerman.sessions.log.size_limits import DiskBudget
 from tillerman.sessions.prestart import new_session
 from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
@@ -54,15 +54,15 @@ async def adopt(
         title=secrets.redact_text(native.title) or None,
         settings={"approve": run_settings.approve},
     )
-    events = list(_kept(history, secrets, run_settings, spill_folder / row.id, row.cwd))
-    told = [AgentReady(native_id=native.native_id), *events]
+    events = list(_within_limits(history, secrets, run_settings, spill_folder / row.id, row.cwd))
+    reported = [AgentReady(native_id=native.native_id), *events]
     entries = [
         Entry(session=row.id, seq=seq, turn=0, at=now, event=event)
-        for seq, event in enumerate(told, 1)
+        for seq, event in enumerate(reported, 1)
     ]
     await asyncio.wrap_future(sessions.catalog.create(row))
     await asyncio.wrap_future(sessions.log.append([(None, entries)]))
-    await asyncio.wrap_future(sessions.search.index(row.id, 0, list(_said(events))))
+    await asyncio.wrap_future(sessions.search.index(row.id, 0, list(_whole_messages(events))))
     return sessions.catalog.get(row.id)
 
 
@@ -75,7 +75,7 @@ def _refuse_twice(sessions: Sessions, agent: str, native: NativeSession) -> None
             )
 
 
-def _kept(
+def _within_limits(
     history: Sequence[Event], secrets: Secrets, run_settings: RunSettings, folder: Path, cwd: str
 ) -> Iterator[Event]:
     budget = DiskBudget(run_settings.turn_cap)
@@ -96,7 +96,7 @@ def _kept(
     yield from intake.flush()
 
 
-def _said(events: Sequence[Event]) -> Iterator[tuple[Role, str]]:
+def _whole_messages(events: Sequence[Event]) -> Iterator[tuple[Role, str]]:
     """Joins chunks into whole messages for full-text search."""
     for (kind, _), group in itertools.groupby(events, _message):
         words = [e.text for e in group if isinstance(e, UserMessage | MessageChunk)]

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from tillerman.core.agent import AgentInfo, Prompt
-from tillerman.core.answer_format import (
+from tillerman.core.errors import UsageError
+from tillerman.core.events import TurnEnded
+from tillerman.core.failure import Failure
+from tillerman.core.json_fields import storable
+from tillerman.core.program.answer_format import (
     AnswerFormat,
     NoJson,
     read_answer,
     repair_request,
     request_for,
 )
-from tillerman.core.errors import UsageError
-from tillerman.core.events import TurnEnded
-from tillerman.core.failure import Failure
-from tillerman.core.json_fields import storable
 
 LONGEST = 400  # characters of a problem description
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, json
 
-from tillerman.core.callbacks import Callbacks, ToolCall, returned
 from tillerman.core.events import (
     Answer,
     Event,
@@ -18,6 +17,7 @@ from tillerman.core.events import (
     ToolFinished,
     ToolStarted,
 )
+from tillerman.core.program.callbacks import Callbacks, ToolCall, returned
 
 if TYPE_CHECKING:
     from tillerman.core.transcript.turn_result import Result

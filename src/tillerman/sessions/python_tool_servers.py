@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tillerman.core.python_tools import ToolServer
+from tillerman.core.program.python_tools import ToolServer
 from tillerman.paths import Paths
 from tillerman.sessions.remote.private_socket import PrivateSocketServer
 from tillerman.sessions.workspace_tools.tool_offer import relay

@@ -91,11 +91,11 @@ class Recovery:
             await self._append(row, turn, [event])
         notify(self._paths.watchers, session)
 
-    async def forget_rule(self, session: str, told: str) -> None:
+    async def forget_rule(self, session: str, rule: str) -> None:
         with self._held(session) as row:
-            if not SessionRules.of(self._log.of_types(session, TOLD_BY)).forget(told):
-                raise unknown_rule(told)
-            await self._append(row, row.turns, [SettingsChanged(forgotten=told)])
+            if not SessionRules.of(self._log.of_types(session, TOLD_BY)).forget(rule):
+                raise unknown_rule(rule)
+            await self._append(row, row.turns, [SettingsChanged(forgotten=rule)])
 
     @contextmanager
     def _held(self, session: str) -> Iterator[SessionRow]:

@@ -40,7 +40,7 @@ class RequestWatch:
         self._log = log
         self._socket = socket
         self._watchers = watchers
-        self._told: dict[
+        self._reported: dict[
             str, dict[str, RequestOpened]
         ] = {}  # session -> request id -> as last emitted
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -76,7 +76,7 @@ class RequestWatch:
             [
                 *(request.session for request in self._catalog.open_requests()),
                 *self._catalog.owned(),
-                *self._told,
+                *self._reported,
             ]
         ):
             self._look_at(session)
@@ -116,18 +116,18 @@ class RequestWatch:
                 case PermissionRequested() | QuestionAsked():
                     self._report(entry, idle=False)
                 case RequestAnswered():
-                    self._settle(entry)
+                    self._resolve(entry)
 
     def _compare(self, session: str, *, idle: bool) -> None:
         """Emits the differences to the open requests in the store."""
         left = {one.request_id: one.seq for one in self._catalog.open_requests(session)}
-        told = self._told.get(session, {})
-        gone = {id: w.entry.seq for id, w in told.items() if left.get(id) != w.entry.seq}
+        known = self._reported.get(session, {})
+        gone = {id: w.entry.seq for id, w in known.items() if left.get(id) != w.entry.seq}
         if gone:
             for entry in read_all(self._log, session, min(gone.values())):
-                self._settle(entry)
+                self._resolve(entry)
             for id in gone:
-                told.pop(id, None)  # of a deleted session
+                known.pop(id, None)  # of a deleted session
         for seq in left.values():
             for entry in self._log.since(session, seq - 1, 1):
                 self._report(entry, idle=idle)
@@ -136,16 +136,16 @@ class RequestWatch:
         if not isinstance(entry.event, PermissionRequested | QuestionAsked):
             return
         waits = RequestOpened(entry, idle)
-        told = self._told.setdefault(entry.session, {})
-        if told.get(entry.event.request_id) != waits:
-            told[entry.event.request_id] = waits
+        known = self._reported.setdefault(entry.session, {})
+        if known.get(entry.event.request_id) != waits:
+            known[entry.event.request_id] = waits
             self._changes.put_nowait(waits)
 
-    def _settle(self, entry: Entry) -> None:
+    def _resolve(self, entry: Entry) -> None:
         if not isinstance(entry.event, RequestAnswered):
             return
-        told = self._told.get(entry.session, {})
-        if told.pop(entry.event.request_id, None):
+        known = self._reported.get(entry.session, {})
+        if known.pop(entry.event.request_id, None):
             self._changes.put_nowait(RequestResolved(entry))
-        if not told:
-            self._told.pop(entry.session, None)
+        if not known:
+            self._reported.pop(entry.session, None)

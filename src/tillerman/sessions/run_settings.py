@@ -9,14 +9,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tillerman.core.agent import Agent, SessionSpec
-from tillerman.core.answer_format import AnswerFormat
-from tillerman.core.callbacks import Callbacks
+from tillerman.core.program.answer_format import AnswerFormat
+from tillerman.core.program.callbacks import Callbacks
 from tillerman.core.session_options import Enforced, Handoff, Protected, RateLimit, with_options
 
 if TYPE_CHECKING:
     from tillerman.core.events import Notice
     from tillerman.core.permission import Rule
-    from tillerman.core.python_tools import ToolServer
+    from tillerman.core.program.python_tools import ToolServer
     from tillerman.supervision.secrets import Secrets
 
 

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from tillerman.core.agent import File, Mode, Prompt
 from tillerman.core.errors import SessionBusy, SessionClosed, SessionError
 from tillerman.core.events import Answer, Entry
-from tillerman.core.session_options import Preset, WhenBusy, check_options, check_required
+from tillerman.core.session_options import (
+    Preset,
+    WhenBusy,
+    as_prompt,
+    check_answer,
+    check_options,
+    check_required,
+)
 from tillerman.sessions.log.broadcast import Broadcast
 from tillerman.sessions.remote.owner_socket import (
     Call,
@@ -45,7 +52,7 @@ class Idle(Protocol):
     async def answer(
         self, session: str, request_id: str, answer: Answer, surface: str, /
     ) -> None: ...
-    async def forget_rule(self, session: str, told: str, /) -> None: ...
+    async def forget_rule(self, session: str, rule: str, /) -> None: ...
 
 
 class Session:
@@ -62,7 +69,7 @@ class Session:
         since: int,
         bench: ToolRunner | None = None,
     ) -> None:
-        self.id = id
+        self.id = id  # in the store; for `resume`, `attach` and the command line
         self.bench = bench  # workspace tools, if requested
         self.since = since  # number of the last entry before it was opened here
         self._prompted = False
@@ -106,7 +113,7 @@ class Session:
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> None:
         """Starts a turn. While one runs: `queue`, `refuse` (SessionBusy) or `steer` it."""
-        await self._live.prompt(Prompt(text, tuple(files)), when_busy)
+        await self._live.prompt(as_prompt(text, files), when_busy)
         self._prompted = True
 
     async def run(self, text: str, *, files: Sequence[File] = ()) -> AsyncGenerator[Entry, None]:
@@ -143,7 +150,7 @@ class Session:
     @asynccontextmanager
     async def _turn_of(self, text: str, files: Sequence[File]) -> AsyncIterator[Prompt]:
         """Sends a prompt, whose turn is cancelled with the block."""
-        prompt = await self._live.check(Prompt(text, tuple(files)))
+        prompt = await self._live.check(as_prompt(text, files))
         self._prompted = True
         self._live.follow(prompt)
         sending = asyncio.ensure_future(self._live.send(prompt))
@@ -176,9 +183,9 @@ class Session:
         """
         self._live.answer(request_id, answer, surface=surface)
 
-    def forget_rule(self, told: str) -> None:
+    def forget_rule(self, rule: str) -> None:
         """Removes a remembered rule of this session, by its `Rule.told`."""
-        self._live.forget_rule(told)
+        self._live.forget_rule(rule)
 
     def waits_for(self, request_id: str) -> bool:
         """Whether the request is open: neither a rule nor a user has answered it."""
@@ -197,6 +204,10 @@ class Session:
     ) -> None:
         """Changes these settings of the session; None: no change."""
         await self._live.configure(model=model, mode=mode, approve=approve)
+
+    async def durable(self) -> None:
+        """Waits until everything that happened so far is in the store."""
+        await self._runner.durable()
 
     async def idle(self) -> None:
         """Waits until nothing runs, nothing is queued, and every entry is durable."""
@@ -225,6 +236,33 @@ class Session:
         return self._runner
 
 
+class PreparedPrompt:
+    """A prompt of a session that this process runs; `forget` it when its turn is known."""
+
+    def __init__(self, session: Session, text: str, files: Sequence[File] = ()) -> None:
+        self._runner = session._live
+        self._prompt = Prompt(text, tuple(files))
+
+    @property
+    def turn(self) -> int | None:
+        """Number of the turn that it began; None: not yet, or it was withdrawn."""
+        return self._runner.turn_of(self._prompt)
+
+    async def send(self, when_busy: WhenBusy = "queue") -> None:
+        """Like `Session.prompt`."""
+        check_required(when_busy=when_busy)
+        self._prompt = await self._runner.check(self._prompt)
+        self._runner.follow(self._prompt)
+        await self._runner.send(self._prompt, when_busy)
+
+    async def withdraw(self) -> bool:
+        """Cancels its turn, or takes it out of the queue; False: cancel `send` instead."""
+        return await self._runner.withdraw(self._prompt)
+
+    def forget(self) -> None:
+        self._runner.number_of(self._prompt)
+
+
 async def to_the_end(work: Awaitable[None]) -> None:
     """Waits for the work, however often the caller is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
@@ -238,7 +276,7 @@ class AttachedSession:
     """A session of another process: reads the log directly, sends calls to its owner socket."""
 
     def __init__(self, id: str, socket: str, log: EventLog, at_rest: Idle) -> None:
-        self.id = id
+        self.id = id  # in the store; for `resume`, `attach` and the command line
         self._socket = socket
         self._log = log
         self._at_rest = at_rest
@@ -247,18 +285,18 @@ class AttachedSession:
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> None:
         check_required(when_busy=when_busy)
-        await self._call(
-            SendPrompt(text, when_busy, tuple((file.name, file.mime, file.data) for file in files))
-        )
+        prompt = as_prompt(text, files)
+        await self._call(SendPrompt(prompt.text, when_busy, prompt.files))
 
     async def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
         """Answers a request; without an owner the answer is stored for the same request."""
+        check_answer(answer)
         if not await self._reach(GiveAnswer(request_id, answer, surface)):
             await self._at_rest.answer(self.id, request_id, answer, surface)
 
-    async def forget_rule(self, told: str) -> None:
-        if not await self._reach(ForgetRule(told)):
-            await self._at_rest.forget_rule(self.id, told)
+    async def forget_rule(self, rule: str) -> None:
+        if not await self._reach(ForgetRule(rule)):
+            await self._at_rest.forget_rule(self.id, rule)
 
     def transcript(self) -> Transcript:
         """The log, folded for reading: its turns, messages and calls."""
@@ -290,14 +328,20 @@ class AttachedSession:
             for entry in page:
                 yield entry
 
+    async def last_seqs(self, since: int = 0) -> AsyncIterator[int]:
+        """Yields the number of the newest durable entry whenever it grows; ends with its owner."""
+        client = await self._follow(since)
+        if not client:
+            return
+        try:
+            async for last in client.updates():
+                yield last
+        finally:
+            client.leave()
+
     async def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
         """Like `entries`, in pages of all new entries."""
-        client = await OwnerClient.connect(self._socket)
-        try:
-            if client:
-                await client.call(Follow(since))
-        except SessionBusy:
-            client = None  # the owner just ended
+        client = await self._follow(since)
         while page := self._log.page(self.id, since):
             yield page
             since = page[-1].seq
@@ -313,6 +357,21 @@ class AttachedSession:
         while page := self._log.page(self.id, since):
             yield page
             since = page[-1].seq
+
+    async def _follow(self, since: int) -> OwnerClient | None:
+        """A connection to the owner that reports new entries; None if no process runs it."""
+        client = await OwnerClient.connect(self._socket)
+        if client is None:
+            return None
+        try:
+            await client.call(Follow(since))
+        except SessionBusy:  # the owner just ended
+            client.leave()
+            return None
+        except BaseException:
+            client.leave()
+            raise
+        return client
 
     async def _call(self, call: Call) -> None:
         if not await self._reach(call):
@@ -338,7 +397,10 @@ def turn_result(transcript: Transcript, number: int | None = None) -> Result:
     turns = [turn for turn in transcript.turns if number in (None, turn.number)]
     if not turns:
         missing = "no turns yet" if number is None else f"no turn {number}"
-        raise SessionError(f"session {transcript.session} has {missing}")
+        raise SessionError(
+            f"session {transcript.session} has {missing}",
+            hint="turns are numbered from 1; a prompt starts the next one",
+        )
     from tillerman.core.transcript.turn_result import result
 
     return result(transcript, turns[-1])

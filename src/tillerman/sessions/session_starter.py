@@ -27,8 +27,8 @@ from tillerman.sessions.lease import SessionLease
 from tillerman.sessions.log.appender import LogAppender
 from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
 from tillerman.sessions.log.broadcast import Broadcast
-from tillerman.sessions.log.disk_budget import DiskBudget
 from tillerman.sessions.log.sanitizer import EventSanitizer
+from tillerman.sessions.log.size_limits import DiskBudget
 from tillerman.sessions.permissions.project_rules import ProjectRules
 from tillerman.sessions.permissions.session_rules import TOLD_BY, SessionRules
 from tillerman.sessions.remote.owner_socket import OwnerServer
@@ -44,7 +44,7 @@ from tillerman.sessions.runner.runner import Runner
 from tillerman.sessions.session import Session, read_all
 from tillerman.store.session_row import SessionRow
 from tillerman.supervision.client.warden_client import WardenClient
-from tillerman.workspace.files.policy_lookup import DiskFiles
+from tillerman.workspace.files.policy_lookup import DiskFiles, resolved
 
 if TYPE_CHECKING:
     from tillerman.paths import Paths
@@ -111,7 +111,7 @@ class SessionStarter:
             folders=(*spec.folders, self._scratch) if self._scratch else spec.folders,
             mode=spec.mode,
             home=Path.home(),
-            resolve=os.path.realpath,
+            resolve=resolved,
             files=DiskFiles(),
         )
         self._remembered = ProjectRules.of(stores.paths, spec.cwd)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tillerman.agents.stdio.capability_check import refuse_open_gate
 from tillerman.core.agent import Agent, Conversation, DecodedLine, Host, SessionSpec
-from tillerman.core.errors import AgentError
+from tillerman.core.errors import AgentError, GateNotEnforced
 from tillerman.core.events import TurnEnded
 from tillerman.core.failure import Failure
 from tillerman.core.session_options import with_options
@@ -121,6 +121,12 @@ class AgentConnection:
                 f"{self.agent.info.name} cannot be started: {error.strerror or error}",
                 hint=_LONG if error.errno == errno.E2BIG else "run `tillerman doctor`",
             ) from error
+        try:
+            refuse_open_gate(self.agent.info, spec, self.conversation.asks)
+        except GateNotEnforced:
+            conversation, self.conversation = self.conversation, None
+            await asyncio.shield(conversation.close())
+            raise
         self._opened(self.agent, spec)
         self._listening = asyncio.create_task(self._listen(self.conversation))
         return self.conversation

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tillerman.core.agent import Child, Word
 from tillerman.core.events import Notice
 from tillerman.paths import make_private
-from tillerman.sessions.log.disk_budget import DiskBudget
+from tillerman.sessions.log.size_limits import DiskBudget
 from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.linux.which import find_program
 from tillerman.supervision.secrets import Redactor, Secrets
@@ -138,21 +138,21 @@ class SpillFile:
 
     def write(self, data: bytes) -> None:
         for start in range(0, len(data), BLOCK):
-            self._keep(self._redactor.feed(data[start : start + BLOCK]))
+            self._store(self._redactor.feed(data[start : start + BLOCK]))
 
     def close(self) -> str:
-        self._keep(self._redactor.flush())
+        self._store(self._redactor.flush())
         if self._dropped:
             self._write(f"\n[{self._dropped} bytes over the size limit were dropped]\n".encode())
         if self._fd is not None:
             os.close(self._fd)
         return self._name
 
-    def _keep(self, data: bytes) -> None:
-        kept = self._write(data[: self._budget.take(min(self._room, len(data)))])
-        self._room -= kept
-        if kept < len(data):
-            self._dropped += len(data) - kept
+    def _store(self, data: bytes) -> None:
+        stored = self._write(data[: self._budget.take(min(self._room, len(data)))])
+        self._room -= stored
+        if stored < len(data):
+            self._dropped += len(data) - stored
             self._room = 0  # later data would be at the wrong offset
 
     def _write(self, data: bytes) -> int:

@@ -38,14 +38,14 @@ def facts(transcript: Transcript) -> list[tuple[str, str]]:
 
 
 def ending(turn: Turn) -> str:
-    told: list[str] = [turn.status]
+    parts: list[str] = [turn.status]
     if turn.failure:
-        told.append(f"({turn.failure.kind}): {turn.failure.message}")
+        parts.append(f"({turn.failure.kind}): {turn.failure.message}")
     if turn.duration is not None:
-        told.append(f"after {turn.duration:.1f} s")
+        parts.append(f"after {turn.duration:.1f} s")
     if turn.usage and turn.usage.cost_usd is not None:
-        told.append(f"for ${turn.usage.cost_usd:.4f}")
-    return " ".join(told)
+        parts.append(f"for ${turn.usage.cost_usd:.4f}")
+    return " ".join(parts)
 
 
 def _change(file: FileChange) -> str:
@@ -55,8 +55,8 @@ def _change(file: FileChange) -> str:
 
 
 def changes(turn: Turn) -> list[str]:
-    told = [_change(file) for file in turn.files]
-    return [*told, f"and {turn.files_left_out} more"] if turn.files_left_out else told
+    parts = [_change(file) for file in turn.files]
+    return [*parts, f"and {turn.files_left_out} more"] if turn.files_left_out else parts
 
 
 def asked(request: RequestBlock) -> str:

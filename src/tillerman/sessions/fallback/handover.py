@@ -60,8 +60,8 @@ class Handover:
 
     def pending_notices(self) -> list[Notice]:
         """Returns the pending notices, once there is a turn to report them in."""
-        told, self._unreported = self._unreported, []
-        return told
+        summary, self._unreported = self._unreported, []
+        return summary
 
     async def connect(self) -> Conversation:
         """Connects to the agent, or to the first fallback agent that can be started."""
@@ -72,7 +72,7 @@ class Handover:
             connecting.cancel()
             self._connecting = None
         if connecting.cancelled():
-            raise PromptWithdrawn("cancelled before the agent had started")
+            raise PromptWithdrawn("cancelled before the agent had started", hint="prompt again")
         return connecting.result()
 
     def cancel(self) -> None:
@@ -119,8 +119,10 @@ class Handover:
         """Returns the prompt, with a summary of the history if the agent has none."""
         if not self._connection.has_no_history or not (past := await self._log.summary_so_far()):
             return prompt, None
-        told = past.earlier()
-        return replace(prompt, text=f"{told}\n{prompt.text}"), UserMessage(text=told, how="handoff")
+        summary = past.earlier()
+        return replace(prompt, text=f"{summary}\n{prompt.text}"), UserMessage(
+            text=summary, how="handoff"
+        )
 
     async def next_prompt(
         self,
@@ -148,9 +150,9 @@ class Handover:
             case Replay():
                 self._log.write_own(self._replays(why), raw)
                 await self._connection.forget()
-                prompt, told = await self.with_history(asked)
-                if told:
-                    self._log.write_own(told)
+                prompt, summary = await self.with_history(asked)
+                if summary:
+                    self._log.write_own(summary)
                 return prompt
             case SwitchAgent():
                 found = await self._policy.next()
@@ -162,9 +164,9 @@ class Handover:
 
     async def _unfinished(self, asked: Prompt, why: str) -> Prompt:
         files = await self._snapshot.changes_so_far()
-        told = (await self._log.summary_so_far()).unfinished(why, files)
-        self._log.write_own(UserMessage(text=told, how="handoff"))
-        return replace(asked, text=told)
+        summary = (await self._log.summary_so_far()).unfinished(why, files)
+        self._log.write_own(UserMessage(text=summary, how="handoff"))
+        return replace(asked, text=summary)
 
     # -- notices ---------------------------------------------------------------------------------
 

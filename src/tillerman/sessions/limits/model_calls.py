@@ -29,7 +29,7 @@ class ModelCallCounter:
         self._answered = True  # a tool has its result: what follows is a new call
         self.unreported = 0  # inferred calls since the last report of any kind
 
-    def anew(self) -> ModelCallCounter:
+    def for_next_turn(self) -> ModelCallCounter:
         """Returns a counter for a new turn that continues this count."""
         return ModelCallCounter(self.count)
 
@@ -37,7 +37,7 @@ class ModelCallCounter:
     def count(self) -> int:
         return self._before + (self._over + self._open if self._reported else self._shown)
 
-    def told(self, usage: UsageReported) -> None:
+    def usage_reported(self, usage: UsageReported) -> None:
         self.unreported = 0
         match usage.call:
             case "begun":

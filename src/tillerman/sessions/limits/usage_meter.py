@@ -40,7 +40,7 @@ class UsageMeter:
 
     def begin_turn(self) -> None:
         """Starts a turn of the agent or a fallback agent; how it reports calls is not known yet."""
-        self._rounds = self._rounds.anew()
+        self._rounds = self._rounds.for_next_turn()
         self._clear_open()
 
     def _clear_open(self) -> None:
@@ -51,8 +51,8 @@ class UsageMeter:
 
     @property
     def cost(self) -> float:
-        told = (self._used.cost_usd if self._used else None) or 0.0
-        return told + self._open_cost
+        reported = (self._used.cost_usd if self._used else None) or 0.0
+        return reported + self._open_cost
 
     def gap(self, agent: str) -> str:
         """Why a limit cannot be enforced for now; empty if it can."""
@@ -88,7 +88,7 @@ class UsageMeter:
         """Adds usage; returns why the agent must stop, or None. Skips reports of subagents."""
         if usage.parent is not None:
             return None
-        self._rounds.told(usage)
+        self._rounds.usage_reported(usage)
         self._used = added(self._used, _nothing_given_back(usage))
         if usage.call == "begun":
             self._read(usage.context_used or 0, model)

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from tillerman.core.events import Entry, Event
 from tillerman.core.timestamps import rfc3339
 from tillerman.sessions.log.broadcast import Broadcast
-from tillerman.sessions.log.disk_budget import weight
 from tillerman.sessions.log.loop_waker import LoopWaker
 from tillerman.sessions.log.sanitizer import ChunkBatch
+from tillerman.sessions.log.size_limits import weight
 from tillerman.store.event_log import EventLog
 from tillerman.store.row_codec import Line
 
@@ -108,9 +108,19 @@ class LogAppender:
             lambda done: self._waker.call(self._loop, self._durable, done, entries, size)
         )
 
+    def submit(self) -> None:
+        """Hands the pending batch to the store now, unless it waits for more entries."""
+        if not self._gathering:
+            self._flush()
+
+    @property
+    def behind(self) -> bool:
+        """Whether the store is behind, and `room` waits for it."""
+        return len(self._in_flight) >= IN_FLIGHT or self._in_flight_bytes >= IN_FLIGHT_BYTES
+
     async def room(self) -> None:
         """Waits while the store is behind, so that the pipe fills and the agent slows down."""
-        while len(self._in_flight) >= IN_FLIGHT or self._in_flight_bytes >= IN_FLIGHT_BYTES:
+        while self.behind:
             await asyncio.wrap_future(self._in_flight[0])
         self._raise_failure()
 

@@ -36,18 +36,18 @@ class AttachmentIndexer:
         self._secrets = secrets
         self._search = search
         self._attachments = attachments
-        self._said: defaultdict[int, list[tuple[Role, str]]] = defaultdict(list)
+        self._texts: defaultdict[int, list[tuple[Role, str]]] = defaultdict(list)
         self._messages: defaultdict[int, dict[str, StringIO]] = defaultdict(dict)
         self._sizes: defaultdict[int, int] = defaultdict(int)
 
     def store_files(self, files: Sequence[File]) -> tuple[Attachment, ...]:
-        kept = []
+        stored = []
         for file in files:
             data = self._secrets.redact(file.data)
             self._attachments.put(self._session, data)
             name = hashlib.sha256(data).hexdigest()
-            kept.append(Attachment(file.name, file.mime, name, len(file.data)))
-        return tuple(kept)
+            stored.append(Attachment(file.name, file.mime, name, len(file.data)))
+        return tuple(stored)
 
     def store_images(self, pictures: Sequence[bytes]) -> None:
         for data in pictures:
@@ -62,7 +62,7 @@ class AttachmentIndexer:
             case UserMessage(how="handoff"):
                 pass  # it repeats text that is indexed already
             case TurnStarted(prompt=str(text)) | UserMessage(text=text):
-                self._said[turn].append(("user", text))
+                self._texts[turn].append(("user", text))
             case MessageWithdrawn(message_id=message_id):
                 self._messages[turn].pop(message_id, None)
 
@@ -78,8 +78,8 @@ class AttachmentIndexer:
         """Indexes the messages of a turn that has ended."""
         if turn is None:
             return
-        said = self._said.pop(turn, [])
-        said += [("agent", said.getvalue()) for said in self._messages.pop(turn, {}).values()]
+        texts = self._texts.pop(turn, [])
+        texts += [("agent", one.getvalue()) for one in self._messages.pop(turn, {}).values()]
         self._sizes.pop(turn, None)
-        if said:
-            self._search.index(self._session, turn, said)
+        if texts:
+            self._search.index(self._session, turn, texts)

@@ -20,8 +20,7 @@ from tillerman.core.events import (
     Unrecognized,
     encode,
 )
-from tillerman.sessions.log.disk_budget import DiskBudget, weight
-from tillerman.sessions.log.size_caps import MESSAGE_CAP, SizeCaps
+from tillerman.sessions.log.size_limits import MESSAGE_CAP, DiskBudget, SizeCaps, weight
 from tillerman.supervision.secrets import Secrets, TextRedactor
 
 RAW_CAP = 1024 * 1024
@@ -87,10 +86,10 @@ class EventSanitizer:
         Secrets are searched once, in all lines, events and text together: only a batch that may
         contain one is searched again, event by event.
         """
-        kept, encoded, size = self._kept(batch)
-        whole = _one_message(kept) if size < RAW_CAP else None
-        chunks = _BREAK + whole.text if whole else "".join(_chunk_texts(kept))
-        raws = [line.raw for line in kept if line.raw]
+        admitted, encoded, size = self._within_budget(batch)
+        whole = _one_message(admitted) if size < RAW_CAP else None
+        chunks = _BREAK + whole.text if whole else "".join(_chunk_texts(admitted))
+        raws = [line.raw for line in admitted if line.raw]
         text = self._redactor.with_context(chunks) if chunks else b""
         if size < RAW_CAP and not self._secrets.finds(_BETWEEN.join([*raws, *encoded, text])):
             found = _CLEAN
@@ -99,14 +98,14 @@ class EventSanitizer:
             found = _Search(False, not self._secrets.finds(_BETWEEN.join(raws)))
             chunks_clean = found.lines_clean and self._redactor.passes(chunks)
         if whole and chunks_clean:
-            self._last_chunk = kept[-1].events[0]  # type: ignore[assignment]
-            return ChunkBatch(kept, whole, size)
-        return self._sanitize_each(kept, found, chunks_clean)
+            self._last_chunk = admitted[-1].events[0]  # type: ignore[assignment]
+            return ChunkBatch(admitted, whole, size)
+        return self._sanitize_each(admitted, found, chunks_clean)
 
     def _sanitize_each(
-        self, kept: Sequence[DecodedLine], found: _Search, chunks_clean: bool
+        self, admitted: Sequence[DecodedLine], found: _Search, chunks_clean: bool
     ) -> Iterator[DecodedLine]:
-        for line in kept:
+        for line in admitted:
             raw, decoded, pictures = line
             if (
                 chunks_clean
@@ -140,21 +139,23 @@ class EventSanitizer:
         """Redacts an event that tillerman made."""
         return self._redacted(event)
 
-    def _kept(self, batch: Sequence[DecodedLine]) -> tuple[list[DecodedLine], list[bytes], int]:
+    def _within_budget(
+        self, batch: Sequence[DecodedLine]
+    ) -> tuple[list[DecodedLine], list[bytes], int]:
         """The lines that the turn's budget has room for, their encoded events, and their size."""
-        kept: list[DecodedLine] = []
+        admitted: list[DecodedLine] = []
         encoded: list[bytes] = []
         total = 0
         for line in batch:
             size = _measured(line, encoded)
             if self._budget.spend(size, line.events):
-                kept.append(line if size < MESSAGE_CAP else self._shortened(line))
+                admitted.append(line if size < MESSAGE_CAP else self._shortened(line))
                 total += size
                 continue
             if not self._dropped:
-                kept.append(DecodedLine(None, [self._over_budget()]))
+                admitted.append(DecodedLine(None, [self._over_budget()]))
             self._dropped.add(line.raw or b"")
-        return kept, encoded, total
+        return admitted, encoded, total
 
     def _shortened(self, line: DecodedLine) -> DecodedLine:
         """Caps chunks before they are redacted; other events are capped one by one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Literal
 
-from msgspec import MsgspecError, convert, to_builtins
 from msgspec.structs import replace
 
 from tillerman.core.errors import RequestNotOpen, UsageError
@@ -19,7 +18,7 @@ from tillerman.core.events import (
 from tillerman.core.permission import Decision, DecisionContext, Policy, Rule
 from tillerman.core.permission.denial_note import denial_note
 from tillerman.core.permission.hidden_characters import visible
-from tillerman.core.session_options import check_options
+from tillerman.core.session_options import check_answer
 from tillerman.sessions.limits.timers import Timers
 from tillerman.sessions.permissions.project_rules import ProjectRules
 from tillerman.sessions.permissions.request_ids import RequestIds
@@ -182,10 +181,10 @@ class OpenRequests:
         del self.unanswered[name]
         return name
 
-    def forget_rule(self, told: str) -> None:
+    def forget_rule(self, rule: str) -> None:
         """Removes a rule of the session, so that requests it answered are asked again."""
-        if not self._memory.forget(told):
-            raise unknown_rule(told)
+        if not self._memory.forget(rule):
+            raise unknown_rule(rule)
         self.remembered_rules()
 
     def withdraw_all(self) -> None:
@@ -214,7 +213,7 @@ class OpenRequests:
         if decision is None or decision.verdict == "ask":
             return False
         assert isinstance(request, PermissionRequested)
-        self.resolve(request.request_id, _told(decision, request), "policy", decision.rule)
+        self.resolve(request.request_id, _answer_of(decision, request), "policy", decision.rule)
         return True
 
     def expired(self, timer: str) -> None:
@@ -228,10 +227,12 @@ def checked(request: Request, answer: Answer) -> Answer:
     An agent's native "always" is never chosen, since the agent would write it to its own files and
     stop asking: the agent gets "once", and tillerman stores the rule.
     """
-    _refuse_malformed(answer)
+    check_answer(answer)
     if isinstance(request, QuestionAsked):
         if answer.remember:
-            raise UsageError("the answer to a question cannot be remembered")
+            raise UsageError(
+                "the answer to a question cannot be remembered", hint="answer it without `remember`"
+            )
         if answer.option not in ("allow", "deny"):
             raise UsageError(
                 f"question {request.request_id} has no option {answer.option!r}",
@@ -265,18 +266,9 @@ def checked(request: Request, answer: Answer) -> Answer:
     return answer
 
 
-def _refuse_malformed(answer: Answer) -> None:
-    """Validates the types, since the Python API accepts any values in an `Answer`."""
-    check_options({"remember": answer.remember})
-    try:
-        convert(to_builtins(answer), Answer)
-    except (MsgspecError, TypeError) as error:
-        raise UsageError(f"invalid answer: {error}", hint="Answer(option, note=…)") from None
-
-
-def unknown_rule(told: str) -> UsageError:
+def unknown_rule(rule: str) -> UsageError:
     return UsageError(
-        f"the session has no such rule: {told}",
+        f"the session has no such rule: {rule}",
         hint="`tillerman requests remembered --session ID` lists them",
     )
 
@@ -292,7 +284,7 @@ def ends_planning(request: Request, answer: Answer) -> bool:
     return is_the_plan and not denies(request, answer)
 
 
-def _told(decision: Decision, request: PermissionRequested) -> Answer:
+def _answer_of(decision: Decision, request: PermissionRequested) -> Answer:
     match decision.verdict:
         case "allow":
             return Answer("allow")

@@ -46,7 +46,7 @@ class ProjectRules:
         self._folder = folder
         self.path = folder / f"{_name(project)}.toml"
         self._seen: tuple[int, ...] | None = None
-        self._kept: tuple[StoredRule, ...] = ()
+        self._stored: tuple[StoredRule, ...] = ()
 
     @classmethod
     def of(cls, paths: Paths, cwd: Path | str) -> ProjectRules:
@@ -56,22 +56,22 @@ class ProjectRules:
         """Returns the rules; while the file is damaged, those read before."""
         with suppress(ConfigError):
             self.kept()
-        return tuple(kept.rule for kept in self._kept)
+        return tuple(stored.rule for stored in self._stored)
 
     def kept(self) -> tuple[StoredRule, ...]:
         """Returns the stored rules, newest first; `ConfigError` if the file is damaged."""
         try:
             found = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
-            self._seen, self._kept = None, ()
+            self._seen, self._stored = None, ()
             return ()
         except OSError as error:
             raise self._damaged(str(error.strerror)) from None
         seen = (found.st_ino, found.st_size, found.st_mtime_ns)
         if seen != self._seen:
-            self._kept = tuple(map(self._rule, self._read()))
+            self._stored = tuple(map(self._rule, self._read()))
             self._seen = seen
-        return self._kept
+        return self._stored
 
     def add(self, rule: Rule) -> None:
         """Adds a rule before the others, since the first match counts."""
@@ -128,7 +128,9 @@ class ProjectRules:
         try:
             write_whole(self.path, text.encode())
         except OSError as error:
-            raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from None
+            raise ConfigError(
+                f"{self.path} cannot be written: {error.strerror}", hint="check its permissions"
+            ) from None
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -68,7 +68,7 @@ class RequestBroker:
         self._settings = settings
         self._callbacks = callbacks
         self._later = later
-        self._settled = settled
+        self._resolved = settled
         self._consulted: dict[str, asyncio.Future[Answer]] = {}
         self._asked: dict[str, asyncio.Task[None]] = {}  # running callbacks, by request
         self.mcp_calls: dict[str, ToolStarted] = {}  # running calls of MCP servers
@@ -117,18 +117,18 @@ class RequestBroker:
                 asking.cancel()
 
     async def _ask(self, ask: Ask, event: PermissionRequested, request_id: str) -> None:
-        said = await ask(event)
-        if said is None or request_id not in self.requests.ids:
+        reported = await ask(event)
+        if reported is None or request_id not in self.requests.ids:
             return
         try:
-            self.requests.resolve(request_id, said, "person", "mcp")
+            self.requests.resolve(request_id, reported, "person", "mcp")
         except UsageError:  # it cannot be remembered
-            self.requests.resolve(request_id, replace(said, remember=None), "person", "mcp")
+            self.requests.resolve(request_id, replace(reported, remember=None), "person", "mcp")
 
     def record(self, event: Event, *, more_follows: bool = False) -> None:
         """Records an event that does not come from the agent."""
         self._log.record(event, more_follows=more_follows)
-        self._settled()
+        self._resolved()
 
     def agent_asked(self, event: PermissionRequested | QuestionAsked, raw: bytes | None) -> None:
         changeable = "changed_input" in self._connection.agent.info.can
@@ -237,7 +237,7 @@ class RequestBroker:
             self._settings.set_mode("agent")
         if event.answer.remember:
             self.requests.decide_again(self._settings.context)
-        self._settled()
+        self._resolved()
 
     def _pass_on(self, request: Request, event: RequestAnswered) -> None:
         self._bypass.answered(request, event)

@@ -52,8 +52,8 @@ class SessionRules:
                         recalled.answered(asked.pop(event.request_id), event)
                 case TurnEnded() as end:
                     recalled.turn_ended(end)
-                case SettingsChanged(forgotten=str(told)):
-                    recalled.forget(told)
+                case SettingsChanged(forgotten=str(text)):
+                    recalled.forget(text)
         return recalled
 
     def asked(self, request: Request) -> RequestAnswered | None:
@@ -71,9 +71,9 @@ class SessionRules:
             rule = replace(rule, source="session")
             self.rules = (rule, *(one for one in self.rules if one != rule))
 
-    def forget(self, told: str) -> bool:
+    def forget(self, text: str) -> bool:
         """Removes a rule by its displayed text. False: there is no such rule."""
-        left = tuple(rule for rule in self.rules if rule.told != told)
+        left = tuple(rule for rule in self.rules if rule.told != text)
         known = len(left) < len(self.rules)
         self.rules = left
         return known

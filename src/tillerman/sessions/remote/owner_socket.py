@@ -33,6 +33,7 @@ from tillerman.sessions.remote.private_socket import PrivateSocketServer
 if TYPE_CHECKING:
     from tillerman.sessions.runner.runner import Runner
 
+STORED_WITHIN = 5.0  # seconds
 LINE_CAP = 64 * 1024 * 1024  # a prompt with images is one line
 
 
@@ -122,19 +123,29 @@ class OwnerServer:
                 case SendPrompt(text=text, when_busy=when_busy, files=files):
                     prompt = Prompt(text, tuple(File(*file) for file in files))
                     await self._runner.prompt(prompt, when_busy)
+                    await self._stored()
                 case GiveAnswer(request_id=request_id, answer=answer, surface=surface):
                     self._runner.answer(request_id, answer, surface=surface)
-                case ForgetRule(told=told):
-                    self._runner.forget_rule(told)
+                    await self._stored()
+                case ForgetRule(told=rule):
+                    self._runner.forget_rule(rule)
+                    await self._stored()
                 case Cancel():
                     await self._runner.cancel()
                 case Configure(model=model, mode=mode, approve=approve):
                     await self._runner.configure(model=model, mode=mode, approve=approve)
+                    await self._stored()
         except TillermanError as error:
             return OwnerResponse(error=type(error).__name__, message=error.message, hint=error.hint)
         except msgspec.MsgspecError as error:
             return OwnerResponse(error="UsageError", message=f"unknown call: {error}")
         return OwnerResponse(ok=True)
+
+    async def _stored(self) -> None:
+        """Waits until a call is in the log, before the caller is told that it was done."""
+        with contextlib.suppress(TimeoutError):  # the disk is full
+            async with asyncio.timeout(STORED_WITHIN):
+                await self._runner.durable()
 
     async def _feed(self, since: int, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -202,10 +213,10 @@ class OwnerClient:
         self._writer.write(line)
         with contextlib.suppress(ConnectionError):  # then no response arrives either
             await self._writer.drain()
-        while said := await self._receive():
-            if said.error:
-                raise _rebuilt(said)
-            if said.ok:
+        while reply := await self._receive():
+            if reply.error:
+                raise _rebuilt(reply)
+            if reply.ok:
                 return
         raise SessionBusy(
             "the process that ran the session ended", hint="try again to take over the session"
@@ -213,9 +224,9 @@ class OwnerClient:
 
     async def updates(self) -> AsyncIterator[int]:
         """Yields numbers of the last durable entry; ends with the owner."""
-        while said := await self._receive():
-            if said.seq is not None:
-                yield said.seq
+        while reply := await self._receive():
+            if reply.seq is not None:
+                yield reply.seq
 
     def leave(self) -> None:
         self._writer.close()
@@ -228,11 +239,11 @@ class OwnerClient:
         return _said.decode(line) if line else None
 
 
-def _rebuilt(said: OwnerResponse) -> TillermanError:
+def _rebuilt(reply: OwnerResponse) -> TillermanError:
     """Recreates the owner's error in this process."""
-    kind: type[TillermanError] = getattr(errors, said.error or "", TillermanError)
+    kind: type[TillermanError] = getattr(errors, reply.error or "", TillermanError)
     error = kind.__new__(kind)
-    TillermanError.__init__(error, said.message, hint=said.hint)
+    TillermanError.__init__(error, reply.message, hint=reply.hint)
     return error
 
 

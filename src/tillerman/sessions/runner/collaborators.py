@@ -22,9 +22,8 @@ from tillerman.sessions.limits.timers import Timers
 from tillerman.sessions.limits.usage_meter import UsageMeter
 from tillerman.sessions.log.appender import LogAppender
 from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
-from tillerman.sessions.log.event_writer import EventWriter
+from tillerman.sessions.log.event_writer import EventWriter, TurnNumbers
 from tillerman.sessions.log.sanitizer import EventSanitizer
-from tillerman.sessions.log.turn_numbers import TurnNumbers
 from tillerman.sessions.output_schema_check import AnswerCheck
 from tillerman.sessions.permissions.bypass_detector import BypassDetector
 from tillerman.sessions.permissions.open_requests import OpenRequests

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from tillerman.core.agent import Prompt
-from tillerman.core.errors import PromptRefused, UsageError
+from tillerman.core.errors import PromptRefused
+from tillerman.core.session_options import as_prompt
 from tillerman.sessions.agent.connection import AgentConnection
 from tillerman.sessions.program_callbacks import ProgramCallbacks
 from tillerman.sessions.runner.user_command import run
@@ -29,8 +28,7 @@ class PromptCheck:
 
     async def check(self, prompt: Prompt) -> Prompt:
         """The prompt to send; raises `PromptRefused` unless the command runs and succeeds."""
-        prompt = replace(prompt, text=await self._callbacks.prompt(prompt.text))
-        _refuse_what_is_no_text(prompt)
+        prompt = as_prompt(await self._callbacks.prompt(prompt.text), prompt.files)
         if not self._command:
             return prompt
         input = prompt.text.encode("utf-8", "replace")
@@ -44,15 +42,3 @@ class PromptCheck:
         if not ran.exit.clean:
             raise PromptRefused(self._command, ran.said or ran.how)
         return prompt
-
-
-def _refuse_what_is_no_text(prompt: Prompt) -> None:
-    """Refuses text that cannot be encoded, which could be neither sent nor stored."""
-    for text in (prompt.text, *(file.name for file in prompt.files)):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"the prompt is not Unicode text at character {error.start}",
-                hint="encode it as UTF-8",
-            ) from None

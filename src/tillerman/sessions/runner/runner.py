@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from tillerman.agents.stdio.capability_check import watched_classes
 from tillerman.core.agent import Agent, DecodedLine, Host, Mode, Prompt, SessionSpec
-from tillerman.core.callbacks import ToolCall
 from tillerman.core.errors import TillermanError, Unsupported
 from tillerman.core.events import (
     AgentReady,
@@ -31,6 +31,7 @@ from tillerman.core.events import (
 from tillerman.core.failure import Failure
 from tillerman.core.permission import Rule
 from tillerman.core.permission.command_actions import load_reader
+from tillerman.core.program.callbacks import ToolCall
 from tillerman.core.session_options import Preset, WhenBusy, check_options, check_required
 from tillerman.sessions.fallback.policy import FallbackPolicy
 from tillerman.sessions.log.sanitizer import ChunkBatch
@@ -141,6 +142,9 @@ class Runner:
     def follow(self, prompt: Prompt) -> None:
         self._turn.follow(prompt)
 
+    def turn_of(self, prompt: Prompt) -> int | None:
+        return self._turn.turn_of(prompt)
+
     def number_of(self, prompt: Prompt) -> int | None:
         return self._turn.number_of(prompt)
 
@@ -154,9 +158,9 @@ class Runner:
     def answer(self, request_id: str, answer: Answer, *, surface: str) -> None:
         self._requests.resolve(request_id, answer, "person", surface)
 
-    def forget_rule(self, told: str) -> None:
-        self._requests.forget_rule(told)
-        self._log.write_own(SettingsChanged(forgotten=told))
+    def forget_rule(self, rule: str) -> None:
+        self._requests.forget_rule(rule)
+        self._log.write_own(SettingsChanged(forgotten=rule))
 
     async def cancel(self) -> None:
         """Cancels the turn and background tasks; closes the agent if it does not stop."""
@@ -179,6 +183,10 @@ class Runner:
     async def idle(self) -> None:
         """Waits until no turn is open or queued, and no background task runs."""
         await self._turn.idle.wait()
+        await self._log.appender.durable()
+
+    async def durable(self) -> None:
+        """Waits until every entry so far is durable."""
         await self._log.appender.durable()
 
     def is_idle(self) -> bool:
@@ -214,13 +222,16 @@ class Runner:
                     else:
                         self._record(event, raw)
                 del raw, events, pictures
-        self._limits.pause()  # while the store is behind, the delay is not the agent's
+        self._log.appender.submit()
+        if self._log.appender.behind:
+            self._limits.pause()  # the delay is not the agent's
         await self._log.appender.room()
         self._turn.await_output()
 
     def agent_opened(self, agent: Agent, spec: SessionSpec) -> None:
         if conversation := self._connection.conversation:
-            self._bypass.opened(agent.info.title, conversation.asks)
+            watched = watched_classes(agent.info, spec, conversation.asks)
+            self._bypass.opened(agent.info.title, watched)
         asyncio.get_running_loop().call_later(STARTS, load_reader)
         self._report_opened(agent, spec)
 

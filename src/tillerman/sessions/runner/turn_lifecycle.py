@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
+from msgspec.structs import replace
+
 from tillerman.core.agent import Conversation, Prompt
 from tillerman.core.errors import AgentError, SessionBusy, TillermanError
 from tillerman.core.events import Notice, TurnEnded, TurnStarted, UserMessage
@@ -19,6 +21,7 @@ from tillerman.sessions.fallback.handover import TurnProgress, as_failure
 from tillerman.sessions.fallback.policy import Replay, RetryAfter, SwitchAgent
 from tillerman.sessions.limits.enforcer import LimitEffects, StopAgent
 from tillerman.sessions.output_schema_check import Repair
+from tillerman.sessions.permissions.denied_mentions import without_denied_mentions
 from tillerman.sessions.runner.collaborators import Collaborators
 from tillerman.sessions.runner.turn_state import TurnAction, TurnInput, TurnMachine, TurnState
 
@@ -68,7 +71,7 @@ class TurnLifecycle:
         """Steers the turn; False if it ended at the same time."""
         conversation = await self._connection.open()
         try:
-            await conversation.steer(prompt)
+            await conversation.steer(self._without_denied_files(prompt))
         except SessionBusy:
             return False
         return True
@@ -82,11 +85,11 @@ class TurnLifecycle:
             self.machine.on(TurnInput.BEGIN)
             try:
                 conversation = await self._handover.connect()
-                told, account = prompt, None
+                sent, account = prompt, None
                 if self._parts.turns.last:
-                    told, account = await self._handover.with_history(prompt)
+                    sent, account = await self._handover.with_history(prompt)
                 self._parts.settings.prompted(prompt, account.text if account else "")
-                sending = self._sending(conversation, self._with_schema(told))
+                sending = self._sending(conversation, self._with_schema(sent))
                 if sending is None and when_busy == "refuse":
                     raise _busy()
             except BaseException:
@@ -124,11 +127,20 @@ class TurnLifecycle:
             return None
 
     def _with_schema(self, prompt: Prompt, way: NextStep | None = None) -> Prompt:
-        """Adds the schema to the prompt, for an agent without schema support."""
+        """The prompt to send: with the schema, for an agent without schema support."""
         answer = self._parts.answer
-        if answer is None or isinstance(way, Repair):
+        if answer is not None and not isinstance(way, Repair):
+            prompt = answer.request(prompt, self._connection.agent.info)
+        return self._without_denied_files(prompt)
+
+    def _without_denied_files(self, prompt: Prompt) -> Prompt:
+        """Takes the mentions apart of files that a rule denies, so that no agent attaches them."""
+        plain = without_denied_mentions(prompt.text, self._parts.broker.decide)
+        if not plain.files:
             return prompt
-        return answer.request(prompt, self._connection.agent.info)
+        text = f"a rule does not allow to read what the prompt mentions: {', '.join(plain.files)}"
+        self._log.write_own(Notice(level="warning", kind="policy", text=text))
+        return replace(prompt, text=plain.text)
 
     def start(self, event: TurnStarted, raw: bytes | None = None) -> None:
         parts = self._parts
@@ -217,7 +229,7 @@ class TurnLifecycle:
             self._parts.settings.prompted(self._asked, sent)
             sending = conversation.prompt(self._with_schema(prompt, way))
         except Exception as error:  # the turn must end, whatever the error
-            self._log.write_own(Notice(level="error", kind="fallback", text=_told(error)))
+            self._log.write_own(Notice(level="error", kind="fallback", text=_error_text(error)))
             await self._cannot_continue(end, raw)
             return
         self._continuing = None
@@ -241,7 +253,8 @@ class TurnLifecycle:
         if (conversation := await self._interrupt()) is None:
             return
         try:
-            await asyncio.wait_for(self.idle.wait(), CANCEL_GRACE)
+            async with asyncio.timeout(CANCEL_GRACE):
+                await self.idle.wait()
         except TimeoutError:
             if self.background and not self.machine.open:
                 await conversation.close()
@@ -283,8 +296,12 @@ class TurnLifecycle:
         """Remembers the number of the turn that this prompt will start."""
         self._numbers[id(prompt)] = None
 
+    def turn_of(self, prompt: Prompt) -> int | None:
+        """The number of the turn of a followed prompt; None if it has not begun."""
+        return self._numbers.get(id(prompt))
+
     def number_of(self, prompt: Prompt) -> int | None:
-        """The number of the turn of a followed prompt, once; None if there was none."""
+        """Like `turn_of`, once: the prompt is forgotten."""
         return self._numbers.pop(id(prompt), None)
 
     def stop(self) -> None:
@@ -388,7 +405,7 @@ _PROMPTS: dict[WhenBusy, TurnInput] = {
 }
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return (
         error.message if isinstance(error, TillermanError) else f"{type(error).__name__}: {error}"
     )

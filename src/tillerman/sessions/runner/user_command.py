@@ -36,26 +36,26 @@ async def run(
 
     argv = ["/bin/sh", "-c", f"exec 2>&1\n{command}"]
     child = await host.spawn(argv, cwd=cwd, stdin=input is not None, enforced=False)
-    told, unused = PipeReader(child.stdout), PipeReader(child.stderr)
+    stdout, unused = PipeReader(child.stdout), PipeReader(child.stderr)
     stdin = PipeWriter(child.stdin) if child.stdin is not None else None
     feeding = asyncio.create_task(_feed(stdin, input or b"")) if stdin else None
     ending = asyncio.create_task(child.wait())
-    ending.add_done_callback(lambda _: told.finish())
-    said = b""
+    ending.add_done_callback(lambda _: stdout.finish())
+    output = b""
     try:
         async with asyncio.timeout(limit):
-            while chunk := await told.read():
-                said = (said + chunk)[-TAIL:]
+            while chunk := await stdout.read():
+                output = (output + chunk)[-TAIL:]
             exit = await ending
     finally:
-        for pipe in (told, unused, stdin):
+        for pipe in (stdout, unused, stdin):
             if pipe:
                 pipe.close()
         await asyncio.shield(child.kill())
         for task in (feeding, ending):
             if task:
                 task.cancel()
-    return UserCommandResult(exit, clean(said.decode("utf-8", "replace")).strip())
+    return UserCommandResult(exit, clean(output.decode("utf-8", "replace")).strip())
 
 
 async def _feed(stdin: PipeWriter, input: bytes) -> None:

@@ -71,6 +71,17 @@ def acts_of_call(call: ToolCallArguments) -> list[tuple[str, dict[str, Any]]]:
     return [("MCP", msgspec.to_builtins(call))]
 
 
+def workspace_files_of(call: ToolCallArguments) -> list[str]:
+    """The files and folders that a call names, which must be in the workspace."""
+    match call:
+        case tool_schemas.ExportZip(paths=paths):
+            return list(paths)
+        case tool_schemas.MoveFile(source=source, destination=destination):
+            return [source, destination]
+    path = getattr(call, "path", None)
+    return [path] if isinstance(path, str) else []
+
+
 # Request fields whose names differ from those of the call.
 _RENAMED: dict[type[ToolCallArguments], dict[str, str]] = {
     tool_schemas.ReplaceLinesInFile: {"new_string": "new_text", "old_string": "expected_old_text"},

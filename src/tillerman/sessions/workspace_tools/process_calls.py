@@ -172,9 +172,9 @@ class ProcessCalls:
         else:
             await asyncio.shield(watch)
         folder = self._processes.folder(process.id)
-        told = tool_results.run(process, folder, self._secrets)  # a few KB, just written
+        result = tool_results.run(process, folder, self._secrets)  # a few KB, just written
         notes = isolation_notes.on_end(process, self._bench.isolation, folder)
-        return tool_results.with_notes(told, [*(one.text for one in hold.found), *notes])
+        return tool_results.with_notes(result, [*(one.text for one in hold.found), *notes])
 
     def _watch(self, process: WorkspaceProcess, hold: Hold) -> asyncio.Task[None]:
         """Restores protected names while the process runs, and once more after its end."""
@@ -239,12 +239,12 @@ class ProcessCalls:
             process = await self._processes.changed(process.id, written, call.wait_ms / 1000)
         self._note_shown(caller, process)
         folder = self._processes.folder(process.id)
-        told = tool_results.process_status(process, None, "")
+        status = tool_results.process_status(process, None, "")
         if call.tail is not UNSET:
             lines = await self._tail(process, call.tail)
-            told = tool_results.process_status(process, lines, call.tail.src)
+            status = tool_results.process_status(process, lines, call.tail.src)
         notes = isolation_notes.on_end(process, self._bench.isolation, folder)
-        return tool_results.with_notes(told, notes)
+        return tool_results.with_notes(status, notes)
 
     async def _tail(
         self, process: WorkspaceProcess, wanted: tool_schemas.OutputTail

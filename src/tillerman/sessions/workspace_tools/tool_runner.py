@@ -34,6 +34,7 @@ from tillerman.sessions.workspace_tools.call_requests import (
     changed_fields,
     check_placeholders,
     with_members,
+    workspace_files_of,
 )
 from tillerman.sessions.workspace_tools.process_calls import Caller, IsServed, ProcessCalls
 from tillerman.sessions.workspace_tools.progress import ProgressReport, SendProgress
@@ -216,7 +217,7 @@ class ToolRunner:
                     asked = await with_members(call, input, members, self._broker.decide)
                 async with report.while_waiting(WAITING):
                     call = await self._decided(call, word, asked, call_id, ask)
-            told = await self._do(call, caller, report, members)
+            outcome_ = await self._do(call, caller, report, members)
         except asyncio.CancelledError:
             self._end(call_id, parent, ToolCallResult("cancelled", "it was cancelled"))
             raise
@@ -228,18 +229,18 @@ class ToolRunner:
             _logger.exception("%s failed", tool)
             text = f"internal error in tillerman: {type(error).__name__}: {error}"
             return self._end(call_id, parent, ToolCallResult("failed", text, {"error": text}))
-        outcome: Outcome = "failed" if told.failed else "completed"
-        done = ToolCallResult(outcome, told.text, told.data, told.diff, told.image)
+        outcome: Outcome = "failed" if outcome_.failed else "completed"
+        done = ToolCallResult(outcome, outcome_.text, outcome_.data, outcome_.diff, outcome_.image)
         return self._end(call_id, parent, done)
 
     def _begin(
         self, call_id: str, parent: str | None, word: str, tool: str, input: dict[str, Any]
     ) -> None:
         name = f"{SERVER}.{tool}"
-        said = title(word, input, name=name, cwd=str(self._cwd))
+        shown = title(word, input, name=name, cwd=str(self._cwd))
         self._broker.record(
             ToolStarted(
-                call_id=call_id, tool=word, name=name, title=said, input=input, parent=parent
+                call_id=call_id, tool=word, name=name, title=shown, input=input, parent=parent
             ),
             more_follows=True,
         )
@@ -278,6 +279,7 @@ class ToolRunner:
             input=input,
             call_id=call_id,
         )
+        self._refuse_outside(call, request)
         answer = await self._broker.ask_for_tool(request, ask)
         if denies(request, answer):
             raise ToolDenied(answer.note or "this was denied", hint=ASK_USER)
@@ -288,6 +290,19 @@ class ToolRunner:
         check_placeholders(changed, self._secrets)
         return changed
 
+    def _refuse_outside(self, call: ToolCallArguments, request: PermissionRequested) -> None:
+        """Refuses files outside the workspace, unless a rule denies the call with its own reason.
+
+        No approval could make such a call succeed.
+        """
+        try:
+            for path in workspace_files_of(call):
+                self._files.root.parts(path)
+        except Refused:
+            decision = self._broker.decide(request)
+            if decision is None or decision.verdict != "deny":
+                raise
+
     # -- execution -------------------------------------------------------------------------------
 
     async def _do(
@@ -297,11 +312,11 @@ class ToolRunner:
         report: ProgressReport,
         members: Sequence[str] | None,
     ) -> ToolResult:
-        if told := await self._process_calls.run(call, caller, report):
-            return told
+        if result := await self._process_calls.run(call, caller, report):
+            return result
         known = frozenset(members) if members is not None else None
-        if told := run_at_once(self._files, call):
-            return told
+        if result := run_at_once(self._files, call):
+            return result
         return await asyncio.to_thread(run_file_call, self._files, call, known)
 
 

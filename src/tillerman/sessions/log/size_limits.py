@@ -1,12 +1,9 @@
-"""Caps the size of events: cuts long text, and stores the full text in a spill file.
-
-Secrets are redacted before the cut, so that no part of a secret remains at its edge.
-"""
+"""Limits the size of what is stored: of each event, and of all events of a turn."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -15,6 +12,7 @@ import msgspec
 from tillerman.core.agent import Spill
 from tillerman.core.events import (
     AgentExited,
+    AgentReady,
     BackgroundChanged,
     BackgroundTask,
     Cut,
@@ -22,11 +20,15 @@ from tillerman.core.events import (
     Event,
     MessageChunk,
     PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
     Text,
     ThoughtChunk,
     ToolFinished,
     ToolStarted,
     ToolUpdated,
+    TurnEnded,
+    TurnStarted,
     Unrecognized,
     encode,
 )
@@ -40,8 +42,24 @@ LAST_WORDS = 8 * 1024  # characters of stderr; the text before helps to find who
 PIECE = 64 * 1024  # characters: a long text is never copied as a whole
 _SHORT = 96  # characters; a note about a cut is as long
 
+EXTRA = 4  # events other than streamed text may exceed the cap by a quarter
+LEAST_STEERING = 4 * 1024 * 1024  # bytes over the cap that are always left for events in _STEERING
+
+_STREAM = frozenset({MessageChunk, ThoughtChunk, ToolUpdated, Unrecognized})
+_STEERING = frozenset(
+    {PermissionRequested, QuestionAsked, RequestAnswered, BackgroundChanged, AgentReady}
+)
+_ALWAYS = frozenset({TurnStarted, TurnEnded, AgentExited})
+_NO_BACKGROUND = BackgroundChanged(tasks=())
+_FRAME = 64  # bytes of an event besides its text
+
 
 class SizeCaps:
+    """Cuts long texts of an event, and stores the full text in a spill file.
+
+    Secrets are redacted before the cut, so that no part of a secret remains at its edge.
+    """
+
     def __init__(self, secrets: Secrets, cap: int, spill: Callable[[], Spill]) -> None:
         self._secrets = secrets
         self._cap = cap
@@ -68,7 +86,7 @@ class SizeCaps:
             case Unrecognized():
                 return self._unrecognized(event)
             case AgentExited(detail=detail) if len(detail) > LAST_WORDS:
-                return msgspec.structs.replace(event, detail=self._last_words(detail))
+                return msgspec.structs.replace(event, detail=self._end_of_stderr(detail))
         return event
 
     def _call(self, event: ToolStarted | PermissionRequested) -> Event:
@@ -93,7 +111,7 @@ class SizeCaps:
             return text
         return f"{self._secrets.redact_text(text)[:LONGEST_TITLE]}…"
 
-    def _last_words(self, text: str) -> str:
+    def _end_of_stderr(self, text: str) -> str:
         """The end of the text, without the rest of a secret that began before it."""
         redactor = TextRedactor(self._secrets)
         redactor.feed(text[:-LAST_WORDS])
@@ -242,3 +260,61 @@ def _measured(text: str) -> tuple[int, str]:
 
 def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+class DiskBudget:
+    """The bytes that one turn may take in the log and in spill files together."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._left = size
+        self._idle_recorded = False
+
+    def refill(self) -> None:
+        self._left = self.size
+        self._idle_recorded = False
+
+    def spend(self, size: int, events: Sequence[Event]) -> bool:
+        """Spends the size on the events; returns whether they may be stored."""
+        if size <= self._left or self._admits(size, events):
+            self._left -= size
+            return True
+        return False
+
+    def _admits(self, size: int, events: Sequence[Event]) -> bool:
+        """Decides above the cap: no streamed text, then only events that others wait for, and above
+        twice the cap only the end of the turn."""
+        kinds = {type(event) for event in events}
+        if kinds <= _STREAM:
+            self._left = min(self._left, 0)  # a shorter line must not fit afterwards
+            return False
+        if not kinds.isdisjoint(_ALWAYS) or size <= self._left + self.size // EXTRA:
+            return True
+        if kinds.isdisjoint(_STEERING):
+            return False
+        return size <= self._left + max(self.size, LEAST_STEERING) or self._becomes_idle(events)
+
+    def _becomes_idle(self, events: Sequence[Event]) -> bool:
+        """Admits a turn's first report that no background task is left: a session waits for it."""
+        if self._idle_recorded or _NO_BACKGROUND not in events:
+            return False
+        self._idle_recorded = True
+        return True
+
+    def take(self, wanted: int) -> int:
+        """Takes as many bytes as are left, up to `wanted`."""
+        granted = max(0, min(wanted, self._left))
+        self._left -= granted
+        return granted
+
+
+def weight(event: Event) -> int:
+    """Bytes of an event, in the log or in memory; estimated for chunks."""
+    kind = type(event)
+    if kind is MessageChunk or kind is ThoughtChunk:
+        text = event.text  # type: ignore[union-attr]
+    elif kind is Unrecognized:
+        text = event.raw  # type: ignore[union-attr]
+    else:
+        return len(encode(event))
+    return _FRAME + (len(text) if text.isascii() else 4 * len(text))

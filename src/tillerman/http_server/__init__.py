@@ -1,0 +1,1 @@
+"""Parts of an HTTP server on this machine: connection limits, token files, listening sockets."""
