@@ -1,0 +1,1 @@
+"""The session service: sessions over HTTP, events by SSE and WebSocket, for this user only."""
