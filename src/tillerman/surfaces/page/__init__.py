@@ -1,0 +1,1 @@
+"""The web page: HTML of sessions, rendered on the server from the transcript."""
