@@ -1,18 +1,27 @@
-"""Messages for errors that the machine causes, and not a bug in tillerman."""
+"""Errors for programs: the error object, and messages for errors that the machine causes."""
 
 from __future__ import annotations
 
 import errno
 import re
 from pathlib import Path
+from typing import Any
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+INTERNAL = "internal_error"  # a bug in tillerman
+SYSTEM = "system_error"  # the disk, or the rights of a file
 _PATHS = (
     *NO_ROOM, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR,
     errno.ENAMETOOLONG, errno.ELOOP, errno.EMLINK,
 )  # fmt: skip
 _FILES = (errno.EMFILE, errno.ENFILE)
 _NO_MEMORY = re.compile("failed to map segment|cannot allocate memory", re.IGNORECASE)
+
+
+def error_object(kind: str, message: str, hint: str, exit_code: int) -> dict[str, Any]:
+    """What every interface for programs prints of an error."""
+    told = {"kind": kind, "message": _utf8(message), "hint": _utf8(hint)}
+    return {"error": told | {"exit_code": exit_code}}
 
 
 def machine_error(error: BaseException) -> tuple[str, str] | None:
@@ -53,3 +62,7 @@ def _own(path: Path) -> str:
 
     own = any(path.is_relative_to(folder) or folder.is_relative_to(path) for folder in find_paths())
     return "set TILLERMAN_HOME to a writable folder" if own else ""
+
+
+def _utf8(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.json_argument import json_object
 from tillerman.surfaces.rendering import formatting
-from tillerman.workspace.files.policy_lookup import DiskFiles
+from tillerman.workspace.files.policy_lookup import DiskFiles, resolved
 
 _MEANT = {name.lower(): name for name in tools.TOOLS} | {
     "shell": "Bash",
@@ -39,7 +38,7 @@ def context(cwd: Path, mode: Any, agent: str) -> DecisionContext:
         cwd,
         mode=mode,
         home=Path.home(),
-        resolve=os.path.realpath,
+        resolve=resolved,
         agent=agent,
         files=DiskFiles(),
     )
@@ -88,8 +87,8 @@ def _refuse_misnamed(tool: str) -> None:
 
 def notes(rules: Sequence[Rule], tightening: Sequence[Rule]) -> dict[int, str]:
     """Notes shown beside rules, by `id(rule)`: restricting-only and unreachable rules."""
-    told = {id(rule): "applies only if stricter" for rule in tightening}
-    return told | {
+    fields = {id(rule): "applies only if stricter" for rule in tightening}
+    return fields | {
         id(rule): f"never reached: see {formatting.one_line(first.name)}"
         for rule, first in _shadowed(rules)
     }

@@ -9,18 +9,23 @@ from tillerman.core.errors import UsageError
 ATTACHMENT_CAP = 32 * 1024 * 1024
 
 
-def read(path: Path, told: str = "") -> tuple[str, str, bytes]:
-    """Returns name, MIME type and bytes. `told` is the name used in error messages."""
-    told = told or str(path)
+def read(path: Path, shown: str = "") -> tuple[str, str, bytes]:
+    """Returns name, MIME type and bytes. `shown` is the name used in error messages."""
+    shown = shown or str(path)
     try:
         if path.exists() and not path.is_file():
-            raise UsageError(f"{told}: not a file")
+            raise UsageError(f"{shown}: not a file", hint="give the path of a file")
         with path.open("rb") as file:
             data = file.read(ATTACHMENT_CAP + 1)
     except OSError as error:
-        raise UsageError(f"{told}: {error.strerror}") from None
+        raise UsageError(
+            f"{shown}: {error.strerror}", hint="check that it exists, and its permissions"
+        ) from None
     if len(data) > ATTACHMENT_CAP:
-        raise UsageError(f"{told}: larger than {ATTACHMENT_CAP // 2**20} MB")
+        raise UsageError(
+            f"{shown}: larger than {ATTACHMENT_CAP // 2**20} MB",
+            hint="name its path in the prompt instead, and let the agent read it",
+        )
     return path.name, mime_of(path.name, data), data
 
 

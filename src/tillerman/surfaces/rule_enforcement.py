@@ -54,6 +54,20 @@ def denied_paths(config: Config) -> Enforced:
     return Enforced("denied paths", "enforced", "hidden unless tracked by git")
 
 
+def denied_commands(config: Config) -> Enforced:
+    """Of rules that deny commands, on this machine."""
+    from tillerman.supervision.exec_gate import settings
+
+    wanted = config.enforcement.commands
+    if wanted == "off":
+        return Enforced("denied commands", "advisory", 'enforcement.commands is "off"')
+    if not settings.may_be_enforced(wanted):
+        return Enforced("denied commands", "advisory", settings.BY_CHOICE)
+    if reason := settings.probe().reason:
+        return Enforced("denied commands", "advisory", reason)
+    return Enforced("denied commands", "enforced", "refused when they are about to run")
+
+
 def mount_refusal(config: Config) -> str | None:
     """Reason why a mount namespace is not available; None if it is."""
     from tillerman.supervision.client.supervision_levels import Level, probe

@@ -21,9 +21,9 @@ class SignInFailed(AgentError):
     exit_code = NOT_READY
 
 
-async def run(management: AgentAdmin, agent: str, words: Sequence[str], told: TextIO) -> None:
+async def run(management: AgentAdmin, agent: str, words: Sequence[str], reported: TextIO) -> None:
     """Runs the command attached to the terminal. `KeyboardInterrupt`: the user cancelled it."""
-    driver, said = management.agent(agent), shown(management, agent, words)
+    driver, output = management.agent(agent), shown(management, agent, words)
     left = False
 
     def leave(number: int, frame: FrameType | None) -> None:
@@ -32,7 +32,7 @@ async def run(management: AgentAdmin, agent: str, words: Sequence[str], told: Te
 
     before = signal.signal(signal.SIGINT, leave)  # Ctrl-C is for the agent's command
     try:
-        print(f"running `{said}`; it may open your browser", file=told, flush=True)
+        print(f"running `{output}`; it may open your browser", file=reported, flush=True)
         environment = management.environment(driver, DESKTOP)
         running = await asyncio.create_subprocess_exec(*words, env=environment)
         if left:  # SIGINT came before the process started
@@ -40,15 +40,23 @@ async def run(management: AgentAdmin, agent: str, words: Sequence[str], told: Te
                 os.kill(running.pid, signal.SIGINT)  # `send_signal` may reap it before `wait`
         code = await running.wait()
     except OSError as error:
-        raise AgentError(agent, f"{words[0]} cannot be run: {error.strerror}") from None
+        raise AgentError(
+            agent,
+            f"{words[0]} cannot be run: {error.strerror}",
+            hint="check its permissions, or install it again",
+        ) from None
     finally:
         signal.signal(signal.SIGINT, before)
     if code in (-signal.SIGINT, CANCELLED):
         raise KeyboardInterrupt
     if code < 0:
-        raise AgentError(agent, f"`{said}` was terminated by signal {-code}")
+        raise AgentError(
+            agent,
+            f"`{output}` was terminated by signal {-code}",
+            hint="try again, or run it in another terminal",
+        )
     if code:
-        raise AgentError(agent, f"`{said}` exited with {code}", hint=driver.info.sign_in)
+        raise AgentError(agent, f"`{output}` exited with {code}", hint=driver.info.sign_in)
 
 
 async def signed_in_now(management: AgentAdmin, agent: str) -> str:

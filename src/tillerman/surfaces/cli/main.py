@@ -13,13 +13,7 @@ from tillerman.core.errors import TillermanError, UsageError
 from tillerman.surfaces.cli.parsing.argparse_errors import parse
 from tillerman.surfaces.cli.parsing.parser import build
 from tillerman.surfaces.cli.preconditions import check_arguments, check_current_folder
-from tillerman.surfaces.cli.views.error_report import (
-    INTERNAL,
-    SYSTEM,
-    complain,
-    report,
-    report_failure,
-)
+from tillerman.surfaces.cli.views.error_report import complain, report, report_failure
 from tillerman.surfaces.cli.views.std_streams import terminal
 from tillerman.surfaces.exit_codes import BROKEN_PIPE, CANCELLED
 
@@ -67,14 +61,14 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
     except SystemExit as leaving:  # raised by argparse after --help
         return int(leaving.code or 0)
     except Exception as error:
-        from tillerman.surfaces.machine_errors import NO_ROOM, machine_error
+        from tillerman.surfaces.machine_errors import INTERNAL, NO_ROOM, SYSTEM, machine_error
 
         if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
             raise
         if debug:
             _traceback()
-        if told := machine_error(error):
-            return report_failure(words, SYSTEM, *told)
+        if reported := machine_error(error):
+            return report_failure(words, SYSTEM, *reported)
         hint = "" if debug else "this is a bug in tillerman: `--debug` shows the traceback"
         return report_failure(words, INTERNAL, f"{type(error).__name__}: {error}", hint)
 

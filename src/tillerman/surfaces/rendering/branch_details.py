@@ -15,10 +15,10 @@ def details(crumb: Breadcrumb) -> list[str]:
         f"{state.ahead} ahead" if state.ahead else "",
         f"{state.behind} behind" if state.behind else "",
     ]
-    told = ", ".join(part for part in parts if part)
+    message = ", ".join(part for part in parts if part)
     if state.more:
-        told += ", and more"
-    lines = [told] if told else []
+        message += ", and more"
+    lines = [message] if message else []
     if pull:
         lines.append(f"{one_line(pull.title)}  {one_line(pull.url)}".strip())
         if pull.failing:

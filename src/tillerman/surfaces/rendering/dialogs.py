@@ -105,8 +105,8 @@ class _Fitted:
             shown, total = max(1, room - 1), len(upper)
             top = self._scroll.top = min(max(0, self._scroll.top), total - shown)
             where = f"… lines {top + 1} to {top + shown} of {total}: ↑ ↓ to scroll"
-            told = console.render_lines(Text(where, style="dim"), options, pad=False)
-            upper = upper[top : top + shown] + (told[:1] if room > 1 else [])
+            reported = console.render_lines(Text(where, style="dim"), options, pad=False)
+            upper = upper[top : top + shown] + (reported[:1] if room > 1 else [])
         for line in upper + lower:
             yield from line
             yield Segment.line()

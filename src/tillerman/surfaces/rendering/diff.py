@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from rich.console import Group, RenderableType
@@ -13,27 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tillerman.core.events import Diff
-from tillerman.core.terminal_sanitizer import reveal
-from tillerman.sessions.export.patch import hunks
+from tillerman.surfaces.rendering.diff_lines import DiffLine, numbered_lines
 
 SIDE_BY_SIDE = 110  # minimum columns for the side-by-side layout
 SPARED = 4  # if at most this many lines would be hidden, all are shown
 LONGEST = 500  # maximum characters shown per line
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
 _ADDED = Style(bgcolor="#12361f")
 _REMOVED = Style(bgcolor="#43191c")
 _ADDED_LIGHT = Style(bgcolor="#d8f3dc")
 _REMOVED_LIGHT = Style(bgcolor="#fbdcdc")
-
-
-@dataclass(frozen=True)
-class DiffLine:
-    """One line of a diff; its number is None on a side that does not contain it."""
-
-    kind: str  # " ", "+", "-", or "@" for a gap
-    text: str
-    old: int | None = None
-    new: int | None = None
 
 
 def difference(
@@ -43,7 +29,7 @@ def difference(
 
     `whole` wraps long lines instead of truncating them, for a user who has to approve the change.
     """
-    lines = list(_numbered(change, None if whole else LONGEST))
+    lines = list(numbered_lines(change, None if whole else LONGEST))
     left_out = len(lines) - limit
     if left_out <= SPARED:
         left_out = 0
@@ -56,29 +42,6 @@ def difference(
     if not left_out:
         return shown
     return Group(shown, Text(f"… {left_out} more lines", style="dim"))
-
-
-def _numbered(change: Diff, longest: int | None) -> Iterator[DiffLine]:
-    old, new, first = 1, 1, True
-    lines = hunks(change, context=2)
-    for line in (reveal(line).replace("\n", "␊") for line in lines):  # after hunks are computed
-        mark, text = line[:1], line[1:][:longest].expandtabs(4)
-        if found := _HUNK.match(line):
-            old, new = int(found[1]), int(found[2])
-            if not first:
-                yield DiffLine("@", "⋯")
-            first = False
-        elif mark == "+":
-            yield DiffLine("+", text, None, new)
-            new += 1
-        elif mark == "-":
-            yield DiffLine("-", text, old, None)
-            old += 1
-        elif mark == "\\":
-            yield DiffLine("@", text.strip())
-        else:
-            yield DiffLine(" ", text if mark == " " else line[:longest], old, new)
-            old, new = old + 1, new + 1
 
 
 class _Paint:

@@ -55,8 +55,8 @@ def _target(token: Token, name: str, shown: str) -> str:
     parts = [] if url.removeprefix("mailto:") == shown else [url]
     if title:
         parts.append(f'"{title}"')
-    told = " ".join(part for part in parts if part)
-    return f" ({told})" if told else ""
+    message = " ".join(part for part in parts if part)
+    return f" ({message})" if message else ""
 
 
 def highlighted(code: str, info: str) -> Text:

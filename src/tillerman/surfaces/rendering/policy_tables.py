@@ -51,16 +51,16 @@ def account(
 
 
 def _step(step: Step, style: Style, verbose: bool) -> Iterator[str]:
-    told = one_line(step.act.told) or step.act.tool
+    message = one_line(step.act.told) or step.act.tool
     what = {"file": step.act.tool, "host": "reaches", "command": "runs"}.get(step.act.kind, "calls")
     if step.decision is None:
-        yield f"  {'—':<8}{what} {told}"
+        yield f"  {'—':<8}{what} {message}"
     else:
         verdict = style(_COLORS[step.decision.verdict], f"{step.decision.verdict:<8}")
         by = one_line(step.decision.rule)
         if step.by_table:
             by = f"{by}: {one_line(step.decision.note)}"
-        yield f"  {verdict}{what} {told}  {style('dim', by)}"
+        yield f"  {verdict}{what} {message}  {style('dim', by)}"
     if step.act.command:
         yield from (
             style("dim", f"          unclear: {clean(doubt)}") for doubt in step.act.command.doubts

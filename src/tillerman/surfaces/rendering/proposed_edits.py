@@ -16,8 +16,8 @@ _WHOLE = ("content", "contents", "file_text", "text")
 _ALL = ("replace_all", "replaceAll", "allow_multiple")
 _PATCHES = ("patch", "patchText", "diff", "input", "command")
 _PATHS = ("file_path", "filePath", "path", "notebook_path", "target_file")
-_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
-_MOVE = re.compile(r"\*\*\* Move to: (.+)")
+_FILE = re.compile(r"\*\*\*\s*(Add|Update|Delete) File:\s*(\S.*)")
+_MOVE = re.compile(r"\*\*\*\s*Move to:\s*(\S.*)")
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
@@ -116,13 +116,14 @@ def _of_patch(patch: str) -> Iterator[FileEdit]:
     """Parses the format that begins with `*** Begin Patch` and names a file before its changes."""
     kind, path, moved, lines = "", "", None, list[str]()
     for line in [*patch.split("\n"), "*** End Patch"]:
-        found = _FILE.fullmatch(line.rstrip())
+        # a blank before it is accepted, but for one in an update: it is a line of the file
+        found = _FILE.fullmatch(line.rstrip() if kind == "Update" else line.strip())
         if (found or line.startswith("*** End Patch")) and kind:
             yield FileEdit(path, _of_section(kind, lines), moved)
             kind = ""
         if found:
             kind, path, moved, lines = found[1], found[2], None, []
-        elif move := _MOVE.fullmatch(line.rstrip()):
+        elif move := _MOVE.fullmatch(line.strip() if not lines else line.rstrip()):
             moved = move[1]
         elif not line.startswith("*** "):
             lines.append(line)

@@ -81,7 +81,7 @@ def title(text: str) -> str:
         secrets.register(name, value)
     line = formatting.one_line(secrets.redact_text(text))
     if not line:
-        raise UsageError("the title is empty")
+        raise UsageError("the title is empty", hint="give a title with at least one letter")
     return line
 
 
@@ -101,10 +101,10 @@ def _efforts(model: Model) -> str:
 
 def _words(model: Model) -> str:
     marks = [word for word in ("default", "current", "thinking") if getattr(model, word)]
-    said = ", ".join(marks)
+    message = ", ".join(marks)
     if model.title == model.id:
-        return said
-    return f"{model.title} ({said})" if said else model.title
+        return message
+    return f"{model.title} ({message})" if message else model.title
 
 
 def _lives(process: int | None) -> bool:

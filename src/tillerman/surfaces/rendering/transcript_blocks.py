@@ -154,9 +154,9 @@ def asked(request: PermissionRequested | QuestionAsked) -> Text:
     return line.append(f"  {formatting.one_line(reason)}" if reason else "", style="dim")
 
 
-def notice(said: Notice) -> Text:
-    mark = "i" if said.level == "info" else "!"
-    return Text(f"{mark} {formatting.one_line(said.text)}", style=_LEVEL_STYLES[said.level])
+def notice(reported: Notice) -> Text:
+    mark = "i" if reported.level == "info" else "!"
+    return Text(f"{mark} {formatting.one_line(reported.text)}", style=_LEVEL_STYLES[reported.level])
 
 
 def prompt(text: str) -> RenderableType:

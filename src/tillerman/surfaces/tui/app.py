@@ -152,19 +152,19 @@ class TillermanApp(App[int]):
         return self._harness
 
     def _apply_config(self, config: Config) -> None:
-        told = themes.choose(self, config.screen.theme)
+        errs = themes.choose(self, config.screen.theme)
         if config.screen.keys:
             from tillerman.surfaces.tui.keys import keymap
             from tillerman.surfaces.tui.keys.focus_scopes import PLACES
 
-            told += keymap.problems(config.screen.keys, PLACES)
+            errs += keymap.problems(config.screen.keys, PLACES)
             self.set_keymap(config.screen.keys)
-        if told:
+        if errs:
             from rich.text import Text
 
             from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
-            self.pane.report(CommandBlock("Screen settings", Text("\n".join(told), style="yellow")))
+            self.pane.report(CommandBlock("Screen settings", Text("\n".join(errs), style="yellow")))
 
     def _recolor(self, theme: Theme) -> None:
         for pane in self.panes:

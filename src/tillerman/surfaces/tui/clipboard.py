@@ -13,7 +13,7 @@ from tillerman.core.transcript.transcript import Transcript
 def last_message(transcript: Transcript) -> str:
     for text in _messages(transcript):
         return text
-    raise UsageError("the agent has not written anything yet")
+    raise UsageError("the agent has not written anything yet", hint="send a prompt first")
 
 
 def last_code(transcript: Transcript) -> str:

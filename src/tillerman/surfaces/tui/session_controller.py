@@ -49,9 +49,11 @@ class SessionController:
 
     @property
     def row(self) -> SessionRow | None:
-        """None before the first prompt, and after the session was deleted."""
+        """None before the first prompt, after the session was deleted, and while quitting."""
+        if self._id is None or self.harness.closed:
+            return None
         try:
-            return self.harness.find(self._id) if self._id else None
+            return self.harness.find(self._id)
         except SessionNotFound:
             return None
 
@@ -166,9 +168,9 @@ class SessionController:
     def approve(self) -> str:
         """The current or future approval preset of the session."""
         row = self.row
-        kept = row.settings.get("approve") if row else None
-        preset = None if self.running and kept else self.requested.get("approve")
-        return str(preset or kept or self.config.approve)
+        stored = row.settings.get("approve") if row else None
+        preset = None if self.running and stored else self.requested.get("approve")
+        return str(preset or stored or self.config.approve)
 
     @property
     def config(self) -> Config:

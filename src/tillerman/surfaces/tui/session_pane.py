@@ -429,10 +429,12 @@ class SessionPane(Vertical):
             working = "background work"
         begins = channel.agent if channel else None
         agent = row.agent if row else transcript.agent or begins or "no agent yet"
-        told = transcript.model if agent == transcript.agent else None  # else it is another agent's
+        reported = (
+            transcript.model if agent == transcript.agent else None
+        )  # else it is another agent's
         return SessionStatus(
             agent=agent,
-            model=live_settings.get("model") or told or (row.model if row else None),
+            model=live_settings.get("model") or reported or (row.model if row else None),
             mode=live_settings.get("mode") or transcript.mode or (row.mode if row else None),
             approve=channel.approve if channel else "",
             session=channel.id if channel else None,

@@ -59,8 +59,8 @@ class SessionQuery:
         return found[:PAGE], whole
 
     async def rename(self, row: SessionRow, title: str) -> None:
-        kept = tables.title(title)
-        await asyncio.wrap_future(self._sessions.catalog.rename(row.id, kept))
+        stored = tables.title(title)
+        await asyncio.wrap_future(self._sessions.catalog.rename(row.id, stored))
 
     def _waiting(self) -> set[str]:
         return {request.session for request in self._sessions.catalog.open_requests()}

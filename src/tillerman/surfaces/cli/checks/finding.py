@@ -41,7 +41,7 @@ async def _bounded(about: str, check: Check, limit: float | None) -> list[Findin
         return [Finding(about, "bad", f"could not be checked: {type(error).__name__}: {error}")]
 
 
-async def aside(work: Callable[[], Iterable[Finding]]) -> list[Finding]:
+async def in_thread(work: Callable[[], Iterable[Finding]]) -> list[Finding]:
     """Runs `work` in a daemon thread, so that a hanging disk cannot block the exit."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[list[Finding]] = loop.create_future()

@@ -42,8 +42,8 @@ async def programs() -> list[Finding]:
 
 async def node_version() -> str | None:
     node = shutil.which("node")
-    said = await _output(node, "--version") if node else None
-    return said.removeprefix("v") if said else None
+    reported = await _output(node, "--version") if node else None
+    return reported.removeprefix("v") if reported else None
 
 
 async def supervision(config: Config) -> list[Finding]:
@@ -74,15 +74,18 @@ async def enforcement(config: Config) -> list[Finding]:
     from tillerman.surfaces import rule_enforcement
 
     found = []
-    for check in (rule_enforcement.protected_names, rule_enforcement.denied_paths):
+    checks = {
+        "protected": rule_enforcement.protected_names,
+        "paths": rule_enforcement.denied_paths,
+        "commands": rule_enforcement.denied_commands,
+    }
+    for key, check in checks.items():
         state = await asyncio.to_thread(check, config)
-        required = "mounts" if state.what == "protected names" else "on"
-        wanted = config.enforcement.protected if required == "mounts" else config.enforcement.paths
+        required = "mounts" if key == "protected" else "on"
         text = f"{state.what}: {state.state} ({state.why})"
         if state.state == "enforced":
             found.append(Finding("enforcement", "ok", text))
-        elif wanted == required:
-            key = "protected" if required == "mounts" else "paths"
+        elif getattr(config.enforcement, key) == required:
             fix = f"tillerman config set enforcement.{key} auto"
             found.append(Finding("enforcement", "bad", text, fix))
         else:
@@ -115,10 +118,10 @@ async def _output(*words: str) -> str | None:
     )
     try:
         async with asyncio.timeout(_PROBE):
-            said, _ = await child.communicate()
+            reported, _ = await child.communicate()
     except TimeoutError:
         return None
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, 9)
-    return said.decode("utf-8", "replace").strip() if child.returncode == 0 else None
+    return reported.decode("utf-8", "replace").strip() if child.returncode == 0 else None

@@ -40,8 +40,8 @@ async def _agents(options: Namespace) -> int:
     found = [one for one in answers if isinstance(one, AgentStatus)]
     style = Style(colored(options, sys.stdout))
     if options.json:
-        told = [to_builtins(one) | {"state": state(one)} for one in found]
-        emit_json(told if options.who else [*told, *own])
+        reported = [to_builtins(one) | {"state": state(one)} for one in found]
+        emit_json(reported if options.who else [*reported, *own])
     elif options.who:
         emit(*_account_of(found[0], style))
     elif options.can:

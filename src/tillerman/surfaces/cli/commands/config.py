@@ -72,17 +72,22 @@ def path(options: Namespace) -> int:
 
 def trust(options: Namespace) -> int:
     if not options.folder.is_dir():
-        raise UsageError(f"{options.folder}: no such folder")
+        raise UsageError(
+            f"{options.folder}: no such folder", hint="create it, or give another folder"
+        )
     paths = find_paths()
     project = trusting.find_project(options.folder) or options.folder
     if options.revoke:
         if not trusting.untrust(paths, project):
-            raise ConfigError(f"{project} was not trusted")
+            raise ConfigError(f"{project} was not trusted", hint="there is nothing to revoke")
         emit(f"{clean(str(project))} is no longer trusted")
         return 0
     folder = trusting.read_folder(project)
     if folder is None:
-        raise ConfigError(f"{project} has no .tillerman/ to trust")
+        raise ConfigError(
+            f"{project} has no .tillerman/ to trust",
+            hint="trust is for the settings in .tillerman/: there are none",
+        )
     if trusting.trust_state(paths, folder) == "trusted":
         emit(f"{clean(str(folder.path))} is already trusted")
         return 0

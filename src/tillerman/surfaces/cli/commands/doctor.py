@@ -13,7 +13,7 @@ from tillerman.core.errors import TillermanError
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli.checks import agents, files, machine
-from tillerman.surfaces.cli.checks.finding import Finding, all_of, aside
+from tillerman.surfaces.cli.checks.finding import Finding, all_of, in_thread
 from tillerman.surfaces.cli.views.output import colored, emit, emit_json
 from tillerman.surfaces.rendering.ansi_style import Style
 
@@ -51,9 +51,9 @@ async def _findings(options: Namespace) -> list[Finding]:
             "supervision": (partial(machine.supervision, config), QUICK),
             "enforcement": (partial(machine.enforcement, config), QUICK),
             "isolation": (machine.isolation, 3 * QUICK),
-            "store": (partial(aside, store), None if options.full else 6 * QUICK),
-            "files": (partial(aside, partial(files.leftovers, paths)), 3 * QUICK),
-            "config": (partial(aside, partial(files.config, paths)), QUICK),
+            "store": (partial(in_thread, store), None if options.full else 6 * QUICK),
+            "files": (partial(in_thread, partial(files.leftovers, paths)), 3 * QUICK),
+            "config": (partial(in_thread, partial(files.config, paths)), QUICK),
         }
     )
 

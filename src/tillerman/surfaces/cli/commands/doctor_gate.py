@@ -46,15 +46,18 @@ async def _proofs(management: AgentAdmin, wanted: str) -> list[GateReport]:
     if wanted:
         management.agent(wanted)  # raises if it is unknown
     names = [wanted] if wanted else _with_programs(management)
-    told = await ask_all(names, management.report)
-    found = [one for one in told.values() if isinstance(one, AgentStatus) and one.present]
-    failed = {name: why for name, one in told.items() if (why := _problem(one))}
+    reported = await ask_all(names, management.report)
+    found = [one for one in reported.values() if isinstance(one, AgentStatus) and one.present]
+    failed = {name: why for name, one in reported.items() if (why := _problem(one))}
     if wanted and not found and not failed:
         agent = management.agent(wanted)
         raise AgentNotInstalled(wanted, binary=agent.info.binary or wanted, hint=agent.info.install)
     here = {one.name: one for one in found if one.installed and one.installed.path}
     if wanted and not here and not failed:
-        raise UsageError(f"{wanted} has no separate program to probe")
+        raise UsageError(
+            f"{wanted} has no separate program to probe",
+            hint="`tillerman agents` lists agents that have one",
+        )
 
     async def prove_one(name: str) -> GateReport:
         installed = here[name].installed
@@ -69,11 +72,11 @@ async def _proofs(management: AgentAdmin, wanted: str) -> list[GateReport]:
     return [proofs[name] for name in names if name in proofs]
 
 
-def _problem(told: AgentStatus | TillermanError) -> str:
+def _problem(reported: AgentStatus | TillermanError) -> str:
     """Why it is unknown whether the agent is installed; empty if it is known."""
-    if isinstance(told, TillermanError):
-        return told.message
-    return "" if told.installed else told.problem or ""
+    if isinstance(reported, TillermanError):
+        return reported.message
+    return "" if reported.installed else reported.problem or ""
 
 
 def _with_programs(management: AgentAdmin) -> list[str]:

@@ -63,13 +63,13 @@ def _policy(project: Path, *, is_outside: bool) -> Policy:
 
 def _context(agent: str, project: Path, cwd: Path) -> DecisionContext:
     from tillerman.core.permission import DecisionContext
-    from tillerman.workspace.files.policy_lookup import DiskFiles
+    from tillerman.workspace.files.policy_lookup import DiskFiles, resolved
 
     return DecisionContext(
         cwd=project,
         base=cwd,
         home=Path.home(),
-        resolve=os.path.realpath,
+        resolve=resolved,
         agent=agent,
         files=DiskFiles(),
     )
@@ -77,14 +77,14 @@ def _context(agent: str, project: Path, cwd: Path) -> DecisionContext:
 
 def _places(named: Path | None, event: HookEvent) -> tuple[Path, Path]:
     """The project root and the agent's working directory."""
-    told = str(getattr(event, "cwd", "") or next(iter(getattr(event, "workspace_roots", ())), ""))
+    folder = str(getattr(event, "cwd", "") or next(iter(getattr(event, "workspace_roots", ())), ""))
     variables = map(os.environ.get, sorted(PROJECT_VARIABLES))
     by_variable = next(filter(None, variables), "")
-    project = named or Path(by_variable or told or ".")
+    project = named or Path(by_variable or folder or ".")
     if not project.is_absolute():
         check_current_folder()
     project = Path(os.path.realpath(project))
-    return project, Path(os.path.realpath(project / told))
+    return project, Path(os.path.realpath(project / folder))
 
 
 def _too_late(number: int, frame: object) -> None:

@@ -136,7 +136,9 @@ def _config(options: Namespace) -> dict[str, Any]:
         headers = dict(map(_header, options.header))
         return {"type": kind, "url": options.url} | ({"headers": headers} if headers else {})
     if options.header or options.sse:
-        raise UsageError("--header and --sse require --url")
+        raise UsageError(
+            "--header and --sse require --url", hint="tillerman mcp add NAME --url URL"
+        )
     command, *args = options.words
     env = dict(map(_variable, options.env))
     return {"command": command, "args": args} | ({"env": env} if env else {})
@@ -146,7 +148,9 @@ def _read(file: Path) -> str:
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}") from None
+        raise UsageError(
+            f"cannot read {file}: {error}", hint="check that it exists, and its permissions"
+        ) from None
 
 
 def _variable(word: str) -> tuple[str, str]:

@@ -38,31 +38,51 @@ async def _serve(options: Namespace, folder: Path) -> int:
             request_timeout=options.request_timeout,
             env=tuple(options.env),
         )
+        waits = asyncio.ensure_future(_report_waits(session))
         work = asyncio.ensure_future(_work(options, harness, session))
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
         with contextlib.suppress(asyncio.CancelledError):
             await work
+        waits.cancel()
     return 0
+
+
+async def _report_waits(session: Session) -> None:
+    """Says on standard error which calls wait for a user, and how to answer them."""
+    from tillerman.surfaces.cli.views.follow import WaitNotice
+
+    notice = WaitNotice(_StandardError(), session.id, session.request_limit)
+    async for page in session.pages(session.last_seq):
+        notice.note(page)
+
+
+class _StandardError:
+    async def report(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # a client may read no errors
+            _print(text)
 
 
 async def _work(options: Namespace, harness: Harness, session: Session) -> None:
     from tillerman.mcp.direct_calls import DirectCalls
-    from tillerman.mcp.line_transport import serve_lines, standard_streams
+    from tillerman.mcp.line_transport import serve_lines
     from tillerman.mcp.server import workspace_server
+    from tillerman.sessions.remote.line_stream import standard_streams
+    from tillerman.sessions.remote.private_socket import LONGEST_LINE
 
     assert session.bench is not None
     if options.http is None:
         server = workspace_server(session.bench, asks=True)
         if sys.stdin.isatty():
-            _say(
+            _print(
                 f"session {session.id}: waiting for an MCP client on standard input; Ctrl-C to exit"
             )
         direct = DirectCalls(session.bench, asks=True)
-        await serve_lines(server, *await standard_streams(), direct)
+        await serve_lines(server, *await standard_streams(LONGEST_LINE), direct)
         return
+    from tillerman.http_server.token_file import token
     from tillerman.mcp.clients import Clients
-    from tillerman.mcp.http_transport import PATH, listen, serve_http, token
+    from tillerman.mcp.http_transport import PATH, listen, serve_http
 
     listener = listen(options.http)
     folder = harness.paths.state
@@ -70,9 +90,9 @@ async def _work(options: Namespace, harness: Harness, session: Session) -> None:
     files |= {name: folder / "mcp-tokens" / name for name in options.client}
     tokens = {name: token(file) for name, file in files.items()}
     port = listener.getsockname()[1]
-    _say(f"session {session.id}: http://127.0.0.1:{port}{PATH}, token in {files.pop('')}")
+    _print(f"session {session.id}: http://127.0.0.1:{port}{PATH}, token in {files.pop('')}")
     for name, file in files.items():
-        _say(f"the token of {name} is in {file}")
+        _print(f"the token of {name} is in {file}")
     clients = Clients()
     server = workspace_server(session.bench, asks=True, clients=clients)
     await serve_http(server, listener, tokens, clients)
@@ -92,6 +112,6 @@ def _refuse_files() -> None:
             )
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

@@ -44,7 +44,7 @@ def check(options: Namespace) -> int:
 def explain(options: Namespace) -> int:
     cwd = options.cwd.resolve()
     if not cwd.is_dir():
-        raise UsageError(f"{options.cwd}: no such folder")
+        raise UsageError(f"{options.cwd}: no such folder", hint="create it, or give another folder")
     config = load(cwd)
     policy = policy_explain.policy(config, cwd, options.approve)
     context = policy_explain.context(cwd, options.mode, options.agent or config.agent.split(",")[0])
@@ -52,8 +52,8 @@ def explain(options: Namespace) -> int:
     found = policy.explain(request, context)
     enforced = of_decision(found.decision, request, policy, context, config)
     if options.json:
-        told = _told(found, options.verbose)
-        emit_json({**told, "enforcement": enforced, "advice": policy_tables.ADVICE})
+        reported = _as_json(found, options.verbose)
+        emit_json({**reported, "enforcement": enforced, "advice": policy_tables.ADVICE})
         return 0
     style = Style(colored(options, sys.stdout))
     emit(*policy_tables.account(request, found, style, options.verbose, enforced))
@@ -116,7 +116,10 @@ def _rules_of(path: Path) -> tuple[Rule, ...]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}",
+            hint="check that it exists, and its permissions",
+        ) from None
     rules: tuple[Rule, ...] = read_toml(data, path, "file").get(RULES, ((), None))[0]
     return rules
 
@@ -124,10 +127,10 @@ def _rules_of(path: Path) -> tuple[Rule, ...]:
 # -- output ----------------------------------------------------------------------------------------
 
 
-def _told(found: Explanation, verbose: bool) -> dict[str, Any]:
+def _as_json(found: Explanation, verbose: bool) -> dict[str, Any]:
     steps = []
     for step in found.steps:
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "kind": step.act.kind,
             "tool": step.act.tool,
             "what": step.act.told,
@@ -136,8 +139,8 @@ def _told(found: Explanation, verbose: bool) -> dict[str, Any]:
             "decision": step.decision,
         }
         if verbose:
-            told["passed"] = [rule.name for rule in step.passed]
-        steps.append(told)
+            fields["passed"] = [rule.name for rule in step.passed]
+        steps.append(fields)
     return {"decision": found.decision, "steps": steps}
 
 

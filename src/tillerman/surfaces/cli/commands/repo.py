@@ -59,7 +59,7 @@ async def _look(options: Namespace, github: GitHub) -> Breadcrumb:
 
     folder = options.cwd.resolve()
     if not folder.is_dir():
-        raise UsageError(f"{options.cwd}: no such folder")
+        raise UsageError(f"{options.cwd}: no such folder", hint="create it, or give another folder")
     repository = await read_repository(folder)
     return crumb(repository, await github.pull_request(repository))
 
@@ -106,14 +106,14 @@ async def _commands(options: Namespace, crumb: Breadcrumb, ready: Action) -> int
     if not options.yes and not confirmed("run these commands?"):
         raise UsageError("nothing was run", hint="--yes runs without confirmation")
     for number, command in enumerate(ready.commands):
-        said = await run_command(crumb.repository, command, os.environ)
-        _pass_on(said.out, sys.stdout)
-        _pass_on(said.err, sys.stderr)
-        if said.code:
+        reported = await run_command(crumb.repository, command, os.environ)
+        _pass_on(reported.out, sys.stdout)
+        _pass_on(reported.err, sys.stderr)
+        if reported.code:
             left = shown[number + 1 :]
             more = f"; not run: {'; '.join(left)}" if left else ""
             raise TillermanError(
-                f"`{shown[number]}` exited with {said.code}{more}",
+                f"`{shown[number]}` exited with {reported.code}{more}",
                 hint="see its output above; `tillerman repo status` shows the current state",
             )
     return 0
@@ -143,9 +143,9 @@ async def _session(options: Namespace, crumb: Breadcrumb, found: FoundSkill, pro
         return await watch_session(options, session, scene, 0, notes, keyboard)
 
 
-def _pass_on(said: bytes, stream: Any) -> None:
+def _pass_on(output: bytes, stream: Any) -> None:
     """Prints command output sanitized, since it may contain comments of other users."""
-    if text := clean(said.decode("utf-8", "replace")).rstrip():
+    if text := clean(output.decode("utf-8", "replace")).rstrip():
         stream.write(f"{text}\n")
         stream.flush()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,27 +26,12 @@ from tillerman.surfaces.cli.views.output import (
 from tillerman.surfaces.json_argument import json_object
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.rendering.ansi_style import Style
+from tillerman.surfaces.request_list import OpenRequestRow, open_requests
 
 if TYPE_CHECKING:
     from tillerman.harness.harness import Harness
 
 ALWAYS = {"always": "session", "always-project": "project"}
-
-
-@dataclass(frozen=True)
-class OpenRequestRow:
-    session: str
-    opened_at: str
-    request: PermissionRequested | QuestionAsked
-    idle: bool = False  # no process runs its session
-
-    @property
-    def name(self) -> str:
-        return f"{self.session}/{self.request.request_id}"
-
-    def is_called(self, name: str, id: str) -> bool:
-        session, slash, rest = name.partition("/")
-        return name == id or bool(slash and rest == id and self.session.startswith(session))
 
 
 def list_open(options: Namespace) -> int:
@@ -57,13 +41,16 @@ def list_open(options: Namespace) -> int:
 def answer(options: Namespace) -> int:
     changed = json_object(options.input, "--input") if options.input is not None else None
     if changed is not None and options.option == "deny":
-        raise UsageError("--input is for allow; with deny, use --note")
+        raise UsageError(
+            "--input is for allow; with deny, use --note",
+            hint="tillerman requests answer ID deny --note WHY",
+        )
     return asyncio.run(_answer(options, changed))
 
 
 async def _list(options: Namespace) -> int:
     async with open_harness.harness(options) as harness:
-        waiting = await _waiting(harness)
+        waiting = await open_requests(harness)
     if options.json:
         emit_json(waiting)
     elif not waiting:
@@ -91,7 +78,7 @@ async def _list(options: Namespace) -> int:
 
 async def _answer(options: Namespace, changed: dict[str, Any] | None) -> int:
     async with open_harness.harness(options) as harness:
-        found = _find(await _waiting(harness), options.request)
+        found = _find(await open_requests(harness), options.request)
         given = _composed(found.request, options, changed)
         if given.remember:
             _confirm(harness, found, given, options)
@@ -128,7 +115,10 @@ def _composed(
 ) -> Answer:
     if isinstance(request, PermissionRequested):
         if options.choose:
-            raise UsageError("--choose is for questions; this is a permission request")
+            raise UsageError(
+                "--choose is for questions; this is a permission request",
+                hint="tillerman requests answer ID allow",
+            )
         given = Answer(options.option, note=options.note, input=changed)
         if options.option in ALWAYS:
             given = replace(given, option="allow", remember=ALWAYS[options.option])
@@ -144,19 +134,8 @@ def _composed(
             f"{len(words)} answers for {len(request.questions)} questions: {texts}",
             hint="give --choose TEXT for each question, in order",
         )
-    said = {one.text: word for one, word in zip(request.questions, words, strict=True)}
-    return Answer("allow", note=options.note, answers=said, remember=options.remember)
-
-
-async def _waiting(harness: Harness) -> list[OpenRequestRow]:
-    rows = harness.sessions.catalog.open_requests()
-    runs = {one: await harness.sessions.is_run(one) for one in {row.session for row in rows}}
-    return [
-        OpenRequestRow(row.session, row.opened_at, entry.event, not runs[row.session])
-        for row in rows
-        for entry in harness.sessions.log.since(row.session, row.seq - 1, 1)
-        if isinstance(entry.event, PermissionRequested | QuestionAsked)
-    ]
+    parsed = {one.text: word for one, word in zip(request.questions, words, strict=True)}
+    return Answer("allow", note=options.note, answers=parsed, remember=options.remember)
 
 
 def _find(waiting: list[OpenRequestRow], name: str) -> OpenRequestRow:
@@ -191,22 +170,22 @@ async def _remembered(options: Namespace) -> int:
     async with open_harness.harness(options) as harness:
         if options.session:
             row = open_harness.row(harness, options.session)
-            kept = [(rule, "") for rule in harness.sessions.remembered_by(row)]
+            stored = [(rule, "") for rule in harness.sessions.remembered_by(row)]
             where = f"session {row.id}"
         else:
             project = harness.sessions.remembered_in(Path.cwd())
-            kept = [(one.rule, one.at) for one in project.kept()]
+            stored = [(one.rule, one.at) for one in project.kept()]
             where = str(project.project)
     if options.json:
-        emit_json([{"rule": rule, "told": rule.told, "at": at or None} for rule, at in kept])
+        emit_json([{"rule": rule, "told": rule.told, "at": at or None} for rule, at in stored])
         return 0
-    if not kept:
+    if not stored:
         emit(formatting.one_line(f"no remembered answers for {where}"))
         return 0
     style = Style(colored(options, sys.stdout))
     rows = [
         (str(number), formatting.ago(at) if at else "", formatting.unmarked(rule.told))
-        for number, (rule, at) in enumerate(kept, 1)
+        for number, (rule, at) in enumerate(stored, 1)
     ]
     emit(style("dim", formatting.one_line(f"always, in {where}:")))
     emit(table(rows, ("N", "SINCE", "RULE"), style, width()))

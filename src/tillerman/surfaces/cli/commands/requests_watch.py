@@ -39,11 +39,11 @@ async def _watch(options: Namespace) -> int:
 
 
 async def _print_entries(changes: AsyncIterator[Change]) -> None:
-    told: set[tuple[str, int]] = set()
+    reported: set[tuple[str, int]] = set()
     async for change in changes:
         entry = change.entry
-        if (entry.session, entry.seq) not in told:  # repeated when its owner exits
-            told.add((entry.session, entry.seq))
+        if (entry.session, entry.seq) not in reported:  # repeated when its owner exits
+            reported.add((entry.session, entry.seq))
             await asyncio.to_thread(write, sys.stdout, json_safe(encode(entry)).decode() + "\n")
 
 

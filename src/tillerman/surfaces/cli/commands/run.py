@@ -34,11 +34,39 @@ def run(options: Namespace) -> int:
     requested = run_options.requested(options)
     files = run_options.attachments(options.attach)
     text = run_options.prompt_text(options)
+    if options.detach:
+        return _detached(options, folder, text, files, requested)
     head = _head_start(options, folder, requested)
 
     import asyncio
 
     return asyncio.run(_run(options, folder, text, files, requested, head))
+
+
+def _detached(
+    options: Namespace,
+    folder: Path,
+    text: str,
+    files: list[tuple[str, str, bytes]],
+    requested: dict[str, Any],
+) -> int:
+    """Starts the turn in the service, and prints the session's id."""
+    from tillerman.surfaces.cli.detached_turn import start
+    from tillerman.surfaces.cli.views.output import emit, emit_json
+
+    if options.head is not None:
+        options.head.drop()
+    if options.worktree is not None or options.fork:
+        raise UsageError(
+            "--worktree and --fork cannot be given with --detach",
+            hint="run it without --detach, or fork the session first: `tillerman sessions fork ID`",
+        )
+    row = start(options, folder, text, files, requested)
+    if options.json:
+        emit_json(row)
+    else:
+        emit(row["id"])
+    return 0
 
 
 def _head_start(options: Namespace, folder: Path, requested: dict[str, Any]) -> Prestart | None:

@@ -93,7 +93,9 @@ async def cancel(harness: Harness, options: Namespace) -> int:
 @open_harness.command
 async def prompt(harness: Harness, options: Namespace) -> int:
     if not options.text.strip():
-        raise UsageError("the prompt is empty")
+        raise UsageError(
+            "the prompt is empty", hint="give it as the last argument, or on standard input"
+        )
     await harness.attach(_row(harness, options).id).prompt(
         options.text, when_busy=options.when_busy
     )
@@ -130,7 +132,9 @@ async def export(harness: Harness, options: Namespace) -> int:
     try:
         _write(options.output, data)
     except OSError as error:
-        raise UsageError(f"cannot write {options.output}: {error.strerror}") from None
+        raise UsageError(
+            f"cannot write {options.output}: {error.strerror}", hint="choose another file with -o"
+        ) from None
     return 0
 
 

@@ -56,5 +56,5 @@ def _lines(one: AgentStatus, about: Mapping[str, str], style: Style) -> Iterator
 
 def _document(one: AgentStatus, about: Mapping[str, str]) -> dict[str, Any]:
     keys = ("name", "title", "installed", "account", "problem", "notice")
-    told: dict[str, Any] = {key: to_builtins(getattr(one, key)) for key in keys}
-    return told | {"ready": one.ready, "about": dict(about)}
+    fields: dict[str, Any] = {key: to_builtins(getattr(one, key)) for key in keys}
+    return fields | {"ready": one.ready, "about": dict(about)}

@@ -14,9 +14,28 @@ EXAMPLES = {
         'tillerman handoff last -a codex "You finish it"',
         "tillerman handoff last -a qwen --approve edits",
     ),
+    "tillerman serve": (
+        "tillerman serve",
+        "tillerman serve --status",
+        "tillerman serve --install --dry-run",
+        "tillerman serve --stop",
+    ),
+    "tillerman serve token": (
+        "tillerman serve token --scope read --name dashboard",
+        "tillerman serve token --list",
+    ),
+    "tillerman serve link": ("tillerman serve link --scope answer",),
+    "tillerman attach": (
+        "tillerman attach last",
+        "tillerman attach 3f2a91c0de --since 10 --json",
+    ),
     "tillerman tui": (
         "tillerman tui -a claude",
         "tillerman tui last",
+    ),
+    "tillerman acp": (
+        "tillerman acp -a claude",
+        "tillerman acp -a claude,codex --approve edits",
     ),
     "tillerman sessions": (
         "tillerman sessions list --here",

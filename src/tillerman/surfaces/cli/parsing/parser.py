@@ -35,6 +35,8 @@ _PARTS = {  # builder function -> commands it defines
     "parser:run": ("run",),
     "parser:handoff": ("handoff",),
     "tui:tui": ("tui",),
+    "acp:acp": ("acp",),
+    "serve:serve": ("serve", "attach"),
     "parser:sessions": ("sessions",),
     "parser:requests": ("requests",),
     "processes:processes": ("ps", "logs", "kill"),
@@ -151,6 +153,11 @@ def _session_options(run: argparse.ArgumentParser) -> None:
     )
     session.add_argument("--fork", action="store_true", help="with --resume: continue in a copy")
     session.add_argument("--title", metavar="TEXT", help="title of the session")
+    session.add_argument(
+        "--detach",
+        action="store_true",
+        help="run the turn in the background service, and print the session's id",
+    )
     work = run.add_argument_group("workspace")
     work.add_argument("-C", "--cwd", type=Path, default=Path(), metavar="DIR", help="work in DIR")
     work.add_argument(
@@ -269,9 +276,9 @@ def requests(commands: Any) -> None:
         "watch requests of all sessions as they open and close",
     )
     json_option(watch, "one entry per line")
-    kept = command(requests, "remembered", "requests:remembered", "list remembered answers")
-    kept.add_argument("--session", metavar="ID", help="of a session; default: of this project")
-    json_option(kept)
+    stored = command(requests, "remembered", "requests:remembered", "list remembered answers")
+    stored.add_argument("--session", metavar="ID", help="of a session; default: of this project")
+    json_option(stored)
     forget = command(requests, "forget", "requests:forget", "forget a remembered answer")
     forget.add_argument(
         "number", type=positive_int, metavar="N", help="number as shown by `remembered`"

@@ -45,7 +45,7 @@ def requested(options: Namespace) -> dict[str, Any]:
     """Session options that were given; all others are left to the config."""
     for folder in options.add_dir:
         _folder(folder, "--add-dir")
-    said: dict[str, Any] = {
+    parsed: dict[str, Any] = {
         "model": options.model,
         "mode": options.mode,
         "effort": options.effort,
@@ -65,7 +65,7 @@ def requested(options: Namespace) -> dict[str, Any]:
         "env": tuple(options.env),
         "workspace_tools": options.workspace_tools or None,
     }
-    return {name: value for name, value in said.items() if value not in (None, (), {})}
+    return {name: value for name, value in parsed.items() if value not in (None, (), {})}
 
 
 def limits(options: Namespace) -> dict[str, Any]:
@@ -74,9 +74,9 @@ def limits(options: Namespace) -> dict[str, Any]:
         "model", "mode", "approve", "max_turns", "max_cost", "max_tokens", "timeout",
         "request_timeout",
     )  # fmt: skip
-    said = {name: value for name in names if (value := getattr(options, name, None)) is not None}
+    parsed = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     accepted = ("accept_advisory", "accept_unpriced")
-    return said | {name: True for name in accepted if getattr(options, name, False)}
+    return parsed | {name: True for name in accepted if getattr(options, name, False)}
 
 
 def working_folder(options: Namespace) -> Path:
@@ -137,14 +137,18 @@ def _schema(path: Path | None) -> dict[str, Any] | None:
 
 def _folder(path: Path, option: str) -> None:
     if not path.is_dir():
-        raise UsageError(f"{option} {path}: no such folder")
+        raise UsageError(
+            f"{option} {path}: no such folder", hint="create it, or give another folder"
+        )
 
 
 def _read(path: Path, option: str) -> str:
     try:
         return _decoded(path.read_bytes(), str(path))
     except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror}") from None
+        raise UsageError(
+            f"{option} {path}: {error.strerror}", hint="check that it exists, and its permissions"
+        ) from None
 
 
 def _decoded(data: bytes, where: str) -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 
-from tillerman.core.errors import TillermanError
-
-INTERNAL = "internal_error"  # a bug in tillerman
-SYSTEM = "system_error"  # the disk, or the rights of a file
+from tillerman.core.errors import TillermanError, kind_of
 
 
 def report(words: Sequence[str], error: TillermanError) -> int:
@@ -25,15 +21,11 @@ def report_failure(
         from msgspec.json import encode
 
         from tillerman.core.terminal_sanitizer import json_safe
+        from tillerman.surfaces.machine_errors import error_object
 
-        told = {"kind": kind, "message": _utf8(message), "hint": _utf8(hint)}
-        line = encode({"error": told | {"exit_code": exit_code}})
+        line = encode(error_object(kind, message, hint, exit_code))
         sys.stdout.write(json_safe(line).decode() + "\n")
     return exit_code
-
-
-def kind_of(error: type[TillermanError]) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", error.__name__).lower()
 
 
 def wants_json(words: Sequence[str]) -> bool:
@@ -55,7 +47,3 @@ def complain(message: str, hint: str = "") -> None:
         sys.stderr.flush()
     except OSError:
         pass  # stderr is closed
-
-
-def _utf8(text: str) -> str:
-    return text.encode(errors="backslashreplace").decode()

@@ -70,6 +70,12 @@ class NoticeView(Protocol):
     def note(self, page: Sequence[Entry]) -> None: ...
 
 
+class Reporter(Protocol):
+    """Where lines for the user go."""
+
+    async def report(self, text: str) -> None: ...
+
+
 class WaitNotice:
     """Reports how to answer a request from another terminal, if there is no keyboard here.
 
@@ -77,7 +83,7 @@ class WaitNotice:
     """
 
     def __init__(
-        self, view: View, session: str, limit: float | None = None, advice: str = ""
+        self, view: Reporter, session: str, limit: float | None = None, advice: str = ""
     ) -> None:
         self._view = view
         self._session = session

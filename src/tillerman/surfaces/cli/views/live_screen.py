@@ -40,7 +40,7 @@ from tillerman.core.terminal_sanitizer import TerminalSanitizer, clean
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.rendering import transcript_blocks as pieces
 from tillerman.surfaces.rendering.markdown_stream import MarkdownStream
-from tillerman.surfaces.rendering.request_preview import plan_of
+from tillerman.surfaces.rendering.proposed_changes import plan_of
 from tillerman.surfaces.rendering.turn_outcome import Outcomes, seconds_between
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -113,7 +113,7 @@ class LiveScreen:
         event = entry.event
         match event:
             case MessageChunk() if event.parent is None:
-                self._say(event)
+                self._show_chunk(event)
             case ThoughtChunk() | MessageChunk():
                 self._think(event)
             case MessageWithdrawn():
@@ -194,7 +194,7 @@ class LiveScreen:
 
     # -- messages ----------------------------------------------------------------------------------
 
-    def _say(self, event: MessageChunk) -> None:
+    def _show_chunk(self, event: MessageChunk) -> None:
         if self._message is None or self._message[0] != event.message_id:
             self._rest()
             self._message = (event.message_id, MarkdownStream())
@@ -212,8 +212,8 @@ class LiveScreen:
         """Drops the unfinished part of a withdrawn message; finished blocks cannot be removed."""
         if self._message and self._message[0] == message_id:
             self._message = None
-        kept = {who: one for who, one in self._thoughts.items() if one[0] != message_id}
-        self._thoughts = kept
+        stored = {who: one for who, one in self._thoughts.items() if one[0] != message_id}
+        self._thoughts = stored
 
     def _rest(self, speaker: str | None = None) -> None:
         """Flushes the text of an agent or subagent, since it is complete.

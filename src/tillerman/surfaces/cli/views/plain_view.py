@@ -54,8 +54,8 @@ class PlainView:
             case ToolFinished() as end:
                 title = self._titles.pop(end.call_id, formatting.one_line(end.call_id))
                 return [f"{formatting.STATES[end.outcome]} {title}"]
-            case RequestAnswered() as settled if settled.answer.option != "allow":
-                return [f"  {formatting.answered(settled)}"]
+            case RequestAnswered() as resolved if resolved.answer.option != "allow":
+                return [f"  {formatting.answered(resolved)}"]
             case Notice() as notice:
                 return [f"{notice.level}: {formatting.one_line(notice.text)}"]
             case PlanChanged(steps=steps):

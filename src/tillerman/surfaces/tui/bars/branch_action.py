@@ -93,15 +93,15 @@ class RepositoryAction:
     async def _commands(self, crumb: Breadcrumb, ready: Action) -> None:
         for number, command in enumerate(ready.commands):
             self._bar.show_progress(f"{_shown(command)}…")
-            said = await run_command(crumb.repository, command, os.environ)
-            body: list[RenderableType] = [_output(said)]
-            if said.code:
-                body.append(Text(f"Exited with {said.code}.", style="red"))
+            reported = await run_command(crumb.repository, command, os.environ)
+            body: list[RenderableType] = [_output(reported)]
+            if reported.code:
+                body.append(Text(f"Exited with {reported.code}.", style="red"))
                 body += [Text(f"Not run: {_shown(one)}") for one in ready.commands[number + 1 :]]
             self._pane.report(
-                CommandBlock(f"{'✗' if said.code else '✓'} {_shown(command)}", Group(*body))
+                CommandBlock(f"{'✗' if reported.code else '✓'} {_shown(command)}", Group(*body))
             )
-            if said.code:
+            if reported.code:
                 return
 
 
@@ -121,9 +121,9 @@ def _shown_prompt(prompt: str) -> Text:
     return text
 
 
-def _output(said: CommandOutput) -> Text:
+def _output(reported: CommandOutput) -> Text:
     """Combines stdout and stderr, since git reports its progress on stderr."""
-    text = b"\n".join(part.strip() for part in (said.out, said.err) if part.strip())
+    text = b"\n".join(part.strip() for part in (reported.out, reported.err) if part.strip())
     lines = text.decode("utf-8", "replace").splitlines()
     shown = colored("\n".join(lines[-SHOWN_OUTPUT:])) if lines else Text("(no output)")
     if len(lines) > SHOWN_OUTPUT:

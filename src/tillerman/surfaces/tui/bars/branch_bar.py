@@ -220,8 +220,8 @@ class BreadcrumbBar(Widget):
             self.app.copy_to_clipboard(url)
             self.notify(url, title="Copied", markup=False, timeout=SHORTLY)
         else:
-            told = "The branch has no known pull request."
-            self.notify(told, severity="warning", timeout=SHORTLY)
+            message = "The branch has no known pull request."
+            self.notify(message, severity="warning", timeout=SHORTLY)
 
     # -- mouse -------------------------------------------------------------------------------------
 

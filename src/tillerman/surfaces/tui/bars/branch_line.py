@@ -37,8 +37,8 @@ def in_line(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
     if seen.crumb is None:
         return [Part("note", shortened(seen.problem, room))] if seen.problem else []
     line: list[Part] = []
-    told = [] if doing else notes(seen)
-    for line in _lines(_parts(seen.crumb, doing), told, room):
+    reported = [] if doing else notes(seen)
+    for line in _lines(_parts(seen.crumb, doing), reported, room):
         if sum(part.cells for part in line) <= room:
             return line
     return [Part(part.kind, shortened(part.text, room)) for part in line]
@@ -50,8 +50,8 @@ def stacked(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
         return in_line(seen, room)
     parts = [part for part in _parts(seen.crumb, doing) if part.kind != "between"]
     parts = [Part(part.kind, part.text.strip(" ()")) for part in parts]
-    told = [note for note in notes(seen) if cell_len(note) <= room] or notes(seen)[-1:]
-    parts += [Part("note", note) for note in told[:1]]
+    reported = [note for note in notes(seen) if cell_len(note) <= room] or notes(seen)[-1:]
+    parts += [Part("note", note) for note in reported[:1]]
     return [Part(part.kind, shortened(part.text, room)) for part in parts]
 
 
@@ -62,10 +62,10 @@ def notes(seen: RepositorySnapshot) -> list[str]:
         return []
     if pull_error is ASKING:
         return ["querying GitHub…"]
-    return [formatting.one_line(note) for note in _told(pull_error) if note]
+    return [formatting.one_line(note) for note in _error_notes(pull_error) if note]
 
 
-def _told(pull_error: PullRequestUnavailable) -> Iterator[str]:
+def _error_notes(pull_error: PullRequestUnavailable) -> Iterator[str]:
     yield f"{pull_error.text}: {pull_error.hint}" if pull_error.hint else pull_error.text
     if pull_error.why in _BRIEF:
         yield f"{_BRIEF['no_gh']}: https://cli.github.com" if pull_error.why == "no_gh" else ""

@@ -83,7 +83,8 @@ class RepositoryWatch:
                         continue  # changes before the watch was armed were missed
                 with suppress(TimeoutError):
                     took = time.monotonic() - began
-                    await asyncio.wait_for(self._wake.wait(), min(EVERY, REST * took))
+                    async with asyncio.timeout(min(EVERY, REST * took)):
+                        await self._wake.wait()
                 await self._until_due(watch[1])
         finally:
             if watch and watch[1]:

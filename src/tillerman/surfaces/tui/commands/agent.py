@@ -82,7 +82,7 @@ async def _run(management: AgentAdmin, name: str, argv: Sequence[str]) -> Tiller
     except TillermanError as error:
         return error
     except KeyboardInterrupt:
-        return UsageError("interrupted")
+        return UsageError("interrupted", hint="use the command again")
     return None
 
 
@@ -99,12 +99,12 @@ async def status(app: TillermanApp, words: str) -> None:
     ) as waiting:
         report, about = await management.full_report(name)
         style = "green" if report.ready else "yellow"
-        told = [Text(agent_reports.state(report), style=style)]
-        told += map(Text, agent_reports.details(report, about))
+        reported = [Text(agent_reports.state(report), style=style)]
+        reported += map(Text, agent_reports.details(report, about))
         signed_out = report.account and not report.account.signed_in
         if signed_out and isinstance(management.agent(name), SignInCommand):
-            told.append(command_output.lines(f"sign in here with /login {name}", style="dim"))
-        waiting.report(Group(*told))
+            reported.append(command_output.lines(f"sign in here with /login {name}", style="dim"))
+        waiting.report(Group(*reported))
 
 
 async def _status_of_all(app: TillermanApp, management: AgentAdmin) -> None:

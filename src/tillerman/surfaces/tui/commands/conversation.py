@@ -46,13 +46,13 @@ async def diff(app: TillermanApp, words: str) -> None:
         )
         return
     title = formatting.files(changes, left_out) if changes else "Edits"
-    told = _told(changes, diffs, lambda: app.current_theme.dark)
-    pane.report(CommandBlock(f"{title} in {which}", Group(*told)))
+    reported = _rendered_changes(changes, diffs, lambda: app.current_theme.dark)
+    pane.report(CommandBlock(f"{title} in {which}", Group(*reported)))
 
 
 def _chosen(turns: Sequence[Turn], words: str) -> Sequence[Turn]:
     if not turns:
-        raise UsageError("there are no turns yet")
+        raise UsageError("there are no turns yet", hint="send a prompt first")
     if not words:
         return turns[-1:]
     if words == "all":
@@ -72,7 +72,7 @@ def _diffs(turn: Turn) -> Iterator[Diff]:
             yield from (part for part in call.content if isinstance(part, Diff))
 
 
-def _told(
+def _rendered_changes(
     changes: Iterable[FileChange], diffs: Sequence[Diff], dark: Callable[[], bool]
 ) -> Iterator[RenderableType]:
     """Each file with its edits; changes made by shell commands show only line counts."""
@@ -97,9 +97,9 @@ def _head(change: FileChange) -> Text:
     return line
 
 
-def _same(told: str, changed: str) -> bool:
+def _same(message: str, changed: str) -> bool:
     """True if both name the same file; a tool call may use its absolute path."""
-    return told == changed or told.endswith(f"/{changed}")
+    return message == changed or message.endswith(f"/{changed}")
 
 
 class _Edit:
@@ -120,7 +120,7 @@ async def cost(app: TillermanApp, words: str) -> None:
     pane = app.pane
     turns = [turn for turn in pane.transcript.turns if turn.usage]
     if not turns:
-        raise UsageError("no usage reported yet")
+        raise UsageError("no usage reported yet", hint="it is reported during a turn")
     rows = [_took(turn) for turn in turns]
     parts: list[RenderableType] = [command_output.table(_COST, [*rows, _together(pane)])]
     context = pane.transcript.totals
@@ -155,12 +155,12 @@ def _took(turn: Turn) -> tuple[str, ...]:
 def _together(pane: SessionPane) -> tuple[str, ...]:
     """Totals of the whole session, including turns that are not loaded."""
     row, totals = channel_of(pane).row, pane.transcript.totals
-    told = row if row and row.input_tokens >= totals.input_tokens else totals
+    reported = row if row and row.input_tokens >= totals.input_tokens else totals
     return (
-        "all", "", formatting.count(told.input_tokens),
-        formatting.count(told.cached_tokens) if told.cached_tokens else "",
-        formatting.count(told.output_tokens),
-        "" if told.cost_usd is None else formatting.money(told.cost_usd), "", "",
+        "all", "", formatting.count(reported.input_tokens),
+        formatting.count(reported.cached_tokens) if reported.cached_tokens else "",
+        formatting.count(reported.output_tokens),
+        "" if reported.cost_usd is None else formatting.money(reported.cost_usd), "", "",
     )  # fmt: skip
 
 
@@ -179,10 +179,10 @@ async def copy(app: TillermanApp, words: str) -> None:
     app.copy_to_clipboard(text)
     count = len(text.splitlines())
     what = "the last code block" if words else "the last message"
-    told = f"{what}, {count} line{'s' if count != 1 else ''}"
+    message = f"{what}, {count} line{'s' if count != 1 else ''}"
     pane.report(
         CommandBlock(
             "Copied",
-            command_output.lines(told, "If nothing was copied, your terminal blocks OSC 52"),
+            command_output.lines(message, "If nothing was copied, your terminal blocks OSC 52"),
         )
     )

@@ -36,7 +36,7 @@ def _list(pane: SessionPane) -> None:
     remembered = ProjectRules.of(config.paths, channel.cwd).rules()
     rules = (*config.tightening, *remembered, *config.rules)
     notes = policy_explain.notes(config.rules, config.tightening)
-    told = command_output.lines(
+    reported = command_output.lines(
         f"approve: {channel.approve}" + ("" if rules else "; no other rules"),
         "/policy rm -rf build shows the decision on a command and the reason",
     )
@@ -44,7 +44,7 @@ def _list(pane: SessionPane) -> None:
     listed = (
         [command_output.table(policy_tables.RULES, rows, folded=("SAYS", "NOTE"))] if rows else []
     )
-    pane.report(CommandBlock("Rules", Group(*listed, told)))
+    pane.report(CommandBlock("Rules", Group(*listed, reported)))
 
 
 def _explain(pane: SessionPane, words: str) -> None:

@@ -40,9 +40,11 @@ async def help(app: TillermanApp, words: str) -> None:
         if name not in COMMANDS:
             hint = suggestion(name, COMMANDS, "/help lists them")
             raise UsageError(f"unknown command: {formatting.one_line(name, 40)}", hint=hint)
-        told = COMMANDS[name]
+        reported = COMMANDS[name]
         pane.report(
-            CommandBlock(f"{told.name} {told.argument}".rstrip(), command_output.lines(told.help))
+            CommandBlock(
+                f"{reported.name} {reported.argument}".rstrip(), command_output.lines(reported.help)
+            )
         )
         return
     listed = [(f"{one.name} {one.argument}".rstrip(), one.help) for one in COMMANDS.values()]

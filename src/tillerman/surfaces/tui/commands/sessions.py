@@ -56,8 +56,8 @@ async def clear(app: TillermanApp, words: str) -> None:
     requested = {**channel.requested, "agent": row.agent} if row else channel.requested
     pane.renew(SessionController(channel.harness, channel.cwd, **requested))
     if row:
-        told = command_output.lines(f"the previous session is saved: /resume {row.id}")
-        pane.report(CommandBlock("New session", told))
+        reported = command_output.lines(f"the previous session is saved: /resume {row.id}")
+        pane.report(CommandBlock("New session", reported))
     await channel.close()
 
 
@@ -121,7 +121,7 @@ def _target(words: str, row: SessionRow) -> tuple[Path, Format]:
     try:
         given = shlex.split(words)
     except ValueError as error:
-        raise UsageError(f"/export: {error}") from None
+        raise UsageError(f"/export: {error}", hint="close the quotes") from None
     chosen = next((format for format in get_args(Format) if format in given[-1:]), None)
     names = given[:-1] if chosen else given
     if len(names) > 1:

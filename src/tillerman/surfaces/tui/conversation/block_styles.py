@@ -26,7 +26,7 @@ from tillerman.core.transcript.blocks import (
 )
 from tillerman.surfaces.rendering import formatting, transcript_blocks
 from tillerman.surfaces.rendering.diff import difference
-from tillerman.surfaces.rendering.request_preview import plan_of
+from tillerman.surfaces.rendering.proposed_changes import plan_of
 from tillerman.surfaces.rendering.turn_outcome import TurnOutcome
 from tillerman.surfaces.tui.conversation.blocks import (
     CommandBlock,
@@ -254,10 +254,10 @@ def _request(request: RequestBlock) -> RenderableType:
     elif is_silent(request):
         return Group()
     else:
-        told = RequestAnswered(
+        reported = RequestAnswered(
             request_id="", answer=request.answer, by=request.by, surface=request.surface
         )
-        line.append(f"  → {formatting.answered(told)}", style="bold")
+        line.append(f"  → {formatting.answered(reported)}", style="bold")
     if plan := plan_of(request.asked):
         return Padding(Group(transcript_blocks.plan_text(plan), line), (0, 1, 1, INDENT))
     return Padding(line, (0, 1, 1, INDENT))

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Exception)
 
 
-def lines(*said: str, style: str = "") -> Text:
+def lines(*message: str, style: str = "") -> Text:
     """Sanitized, one line each."""
-    return Text("\n".join(map(formatting.one_line, said)), style=style)
+    return Text("\n".join(map(formatting.one_line, message)), style=style)
 
 
 def table(
@@ -92,8 +92,8 @@ def _unexpected(error: Exception) -> tuple[str, str]:
 
     from tillerman.surfaces.machine_errors import machine_error
 
-    if told := machine_error(error):
-        return told
+    if reported := machine_error(error):
+        return reported
     place = extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}, line {place.lineno}"
     return f"{type(error).__name__}: {error}", f"this is a bug in tillerman, at {where}"

@@ -118,10 +118,10 @@ class Viewport:
     def _find_first(self) -> None:
         """Corrects the start index after blocks before the window were added or removed."""
         pieces = self._outline.pieces
-        kept = self._window[0] if self._window else None
-        if kept is None or (self._first < len(pieces) and pieces[self._first] is kept):
+        stored = self._window[0] if self._window else None
+        if stored is None or (self._first < len(pieces) and pieces[self._first] is stored):
             return
-        self._first = pieces.index(kept) if kept in pieces else min(self._first, len(pieces))
+        self._first = pieces.index(stored) if stored in pieces else min(self._first, len(pieces))
 
     def before(self) -> int:
         """Lays out more blocks above; returns the number of added lines."""
@@ -132,9 +132,9 @@ class Viewport:
             self._window.insert(0, pieces[self._first])
             added += len(self.lines_of(pieces[self._first]))
         self._measure()
-        kept = bisect_right(self._tops, KEPT)
-        if kept < len(self._window):
-            self._open(self._first, self._first + kept)
+        stored = bisect_right(self._tops, KEPT)
+        if stored < len(self._window):
+            self._open(self._first, self._first + stored)
         return added
 
     def after(self) -> int:

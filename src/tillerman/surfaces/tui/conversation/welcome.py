@@ -94,13 +94,15 @@ class AgentSearch:
             report = self._known.get(self.agent)
             problem = [] if report is None or report.ready else [_ways([report])]
             return greeting(self.agent, folder, *problem)
-        told = [report for name in self._names if (report := self._known.get(name))]
+        reported = [report for name in self._names if (report := self._known.get(name))]
         if not self._decided.is_set():
-            asked = f"Checking which of {len(self._names)} agents are ready: {len(told)} answered."
-            return Group(_title(), Text(), Text(asked), Text(), _ways(told), Text(), _keys())
+            asked = (
+                f"Checking which of {len(self._names)} agents are ready: {len(reported)} answered."
+            )
+            return Group(_title(), Text(), Text(asked), Text(), _ways(reported), Text(), _keys())
         nobody = Text.assemble(("No agent is ready yet. ", "yellow"), "To set one up:")
         prefetch = Text("until then, /agent mock uses the built-in demo agent", style="dim")
-        return Group(_title(), Text(), nobody, Text(), _ways(told), Text(), prefetch, _keys())
+        return Group(_title(), Text(), nobody, Text(), _ways(reported), Text(), prefetch, _keys())
 
 
 class Welcome:

@@ -53,7 +53,9 @@ def _write(log: EventLog, row: SessionRow, format: Format, path: Path) -> int:
     except FileExistsError:
         raise
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}", hint="choose another file"
+        ) from None
 
 
 def _private(path: str, flags: int) -> int:

@@ -60,7 +60,7 @@ class McpPanel(ModalScreen[None]):
         with Vertical(id="frame") as frame:
             frame.border_title = Content(f"MCP servers of {formatting.one_line(self._agent)}")
             keys = ("tools", "enable", "disable", "reload", "close")
-            frame.border_subtitle = keymap.told(self, *(f"mcp-{key}" for key in keys))
+            frame.border_subtitle = keymap.described(self, *(f"mcp-{key}" for key in keys))
             yield self.servers
             yield Static("", id="tools-of", markup=False)
             yield self.tools

@@ -83,16 +83,16 @@ class Rows(OrderedKeys, OptionList):
     def fill(
         self, rows: Iterable[PickerRow], *, query: str = "", highlight: str | None = None
     ) -> None:
-        kept = highlight or (self.row.key if self.row else None)
+        stored = highlight or (self.row.key if self.row else None)
         scroll = self.scroll_offset.y
         self._rows, self._query = list(rows), query
         widths = self._widths()
         self.clear_options()
         self.add_options([Option(self._drawn(row, widths)) for row in self._rows])
         keys = [row.key for row in self._rows]
-        at = keys.index(kept) if kept in keys else 0
+        at = keys.index(stored) if stored in keys else 0
         self.highlighted = at if keys else None
-        if highlight is None and kept in keys:
+        if highlight is None and stored in keys:
             self.scroll_to(y=scroll, animate=False)
 
     def more(self, rows: Sequence[PickerRow]) -> None:
@@ -194,7 +194,7 @@ class Picker(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
             frame.border_title = Content(formatting.one_line(self._title))
-            frame.border_subtitle = keymap.told(self, "picker-choose", "picker-close")
+            frame.border_subtitle = keymap.described(self, "picker-choose", "picker-close")
             if self._filtered:
                 yield quiet_input("type to filter", id="filter")
             yield self.list

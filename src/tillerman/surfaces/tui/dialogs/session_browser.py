@@ -267,7 +267,8 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         format = next((one for one in ENDINGS if word and one.startswith(word)), None)
         if format is None:
             raise UsageError(
-                f"unknown format {formatting.one_line(word)}: use {', '.join(ENDINGS)}"
+                f"unknown format {formatting.one_line(word)}: use {', '.join(ENDINGS)}",
+                hint="the beginning of its name is enough",
             )
         file = await asyncio.to_thread(
             write_into, self._harness.sessions.log, row, format, self._folder

@@ -11,13 +11,13 @@ from textual.dom import DOMNode
 def problems(keys: Mapping[str, str], places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[str]:
     """Error messages. `places` groups widgets whose bindings are active together."""
     known = {id for nodes in places.values() for node in nodes for id, _ in _bindings(node)}
-    told = [f"unknown key action {name!r}" for name in keys if name not in known]
+    reported = [f"unknown key action {name!r}" for name in keys if name not in known]
     for nodes in places.values():
-        told += _clashes(keys, nodes)
-    return list(dict.fromkeys(told))
+        reported += _clashes(keys, nodes)
+    return list(dict.fromkeys(reported))
 
 
-def told(node: DOMNode, *ids: str) -> str:
+def described(node: DOMNode, *ids: str) -> str:
     """Describes the current keys of these actions: `⏎ choose · esc close`."""
     app = node.app
     known = {binding.id: binding for _, binding in node._bindings}

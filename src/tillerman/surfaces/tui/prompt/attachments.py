@@ -156,19 +156,22 @@ async def clipboard_image(folder: Path) -> File | None:
             continue
         try:
             if kinds:
-                told = await bounded_command.query(
+                report = await bounded_command.query(
                     [program, *kinds], cwd=folder, env=env, seconds=MAX_WAIT
                 )
-                if b"image/png" not in told.out.split():
+                if b"image/png" not in report.out.split():
                     return None
-            said = await bounded_command.query(
+            reported = await bounded_command.query(
                 [program, *image], cwd=folder, env=env, seconds=MAX_WAIT, most=ATTACHMENT_CAP
             )
         except (bounded_command.CommandMissing, bounded_command.CommandTimeout):
             return None
-        if said.cut:
-            raise UsageError(f"the image is larger than {ATTACHMENT_CAP // 2**20} MB")
-        if said.code == 0 and said.out:
-            return File("clipboard.png", "image/png", said.out)
+        if reported.cut:
+            raise UsageError(
+                f"the image is larger than {ATTACHMENT_CAP // 2**20} MB",
+                hint="attach a smaller one",
+            )
+        if reported.code == 0 and reported.out:
+            return File("clipboard.png", "image/png", reported.out)
         return None
     return None

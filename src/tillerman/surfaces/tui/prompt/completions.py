@@ -63,10 +63,10 @@ class Completions(Widget):
 
     def offer(self, choices: Sequence[Completion], note: str = "") -> None:
         """Shows the choices; hidden if there are no choices and no note."""
-        kept = self.current
+        stored = self.current
         moved = self._at > 0  # keep the selection only if the user moved it
         self._choices, self._note = choices, note
-        self._at = choices.index(kept) if moved and kept in choices else 0
+        self._at = choices.index(stored) if moved and stored in choices else 0
         self._top = 0
         self.set_class(bool(choices or note), "-open")
         self._show()

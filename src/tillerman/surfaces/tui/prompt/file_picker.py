@@ -116,15 +116,15 @@ class FilePicker:
         try:
             with ConfinedRoot(self._folder, guarded=False) as root:
                 walk = DirectoryWalk(root, ".", seconds=SECONDS)
-                told = time.monotonic()
+                reported = time.monotonic()
                 for found in walk:
                     if self._closed or len(paths.shown) >= MOST:
                         return True
                     path = found.path
                     if path.isprintable() and '"' not in path:
                         paths.add(f"{path}/" if found.kind == "folder" else path)
-                    if time.monotonic() - told > STEP:
-                        told = time.monotonic()
+                    if time.monotonic() - reported > STEP:
+                        reported = time.monotonic()
                         updates()
                 return walk.late
         except Refused:

@@ -44,7 +44,7 @@ class ShellLine:
         self._report = report
         self._began = time.monotonic()
         self._seconds: float | None = None
-        self._said: deque[str] = deque()
+        self._output: deque[str] = deque()
         self._size = 0
         self._breaks = 0  # number of line breaks
         self._stop = asyncio.Event()
@@ -55,7 +55,7 @@ class ShellLine:
 
     @property
     def output(self) -> str:
-        return "".join(self._said)
+        return "".join(self._output)
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -73,7 +73,10 @@ class ShellLine:
             try:
                 child = await warden.spawn(argv, cwd=self.folder, env=env, stdin=False)
             except OSError as error:
-                raise UsageError(f"the command cannot be run: {error.strerror}") from None
+                raise UsageError(
+                    f"the command cannot be run: {error.strerror}",
+                    hint="check that `sh` is on PATH",
+                ) from None
             await self._receive(child.stdout, child.stderr, asyncio.create_task(child.wait()))
             await child.kill()  # remaining child processes
         finally:
@@ -82,31 +85,31 @@ class ShellLine:
             self._report()
 
     async def _receive(self, stdout: int, stderr: int, ending: asyncio.Task[Exit]) -> None:
-        told, unused = PipeReader(stdout, rest=REST), PipeReader(stderr)
+        reported, unused = PipeReader(stdout, rest=REST), PipeReader(stderr)
         stopping = asyncio.create_task(self._stop.wait())
-        reading = asyncio.create_task(self._read(told))
+        reading = asyncio.create_task(self._read(reported))
         try:
             either: set[asyncio.Task[Exit] | asyncio.Task[bool]] = {ending, stopping}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if ending.done():
                 self.exit = ending.result()
-                told.finish()
+                reported.finish()
                 await reading
         finally:
             for task in (stopping, reading, ending):
                 task.cancel()
-            told.close()
+            reported.close()
             unused.close()
 
     async def _read(self, pipe: PipeReader) -> None:
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while chunk := await pipe.read():
-            said = decode(chunk)
-            self._said.append(said)
-            self._size += len(said)
-            self._breaks += said.count("\n")
-            while self._size - len(self._said[0]) > MOST:
-                gone = len(self._said.popleft())
+            message = decode(chunk)
+            self._output.append(message)
+            self._size += len(message)
+            self._breaks += message.count("\n")
+            while self._size - len(self._output[0]) > MOST:
+                gone = len(self._output.popleft())
                 self._size -= gone
                 self.left_out += gone
             self._report()
@@ -147,7 +150,7 @@ class ShellLine:
 
     def _end(self, most: int) -> str:
         last, size = [], 0
-        for part in reversed(self._said):
+        for part in reversed(self._output):
             last.append(part)
             size += len(part)
             if size >= most:
@@ -156,15 +159,15 @@ class ShellLine:
 
     def handed_over(self) -> str:
         """Prompt for the agent: the command, how it ended and the end of its output."""
-        said = clean("\n".join(_lines(self.output)))
-        cut = len(said) > HANDED or self.left_out
-        said = said[-HANDED:]
-        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", said)), default=0))
+        reported = clean("\n".join(_lines(self.output)))
+        cut = len(reported) > HANDED or self.left_out
+        reported = reported[-HANDED:]
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", reported)), default=0))
         head = f"{OPENING}{self.folder}:\n\n{fence}sh\n{self.command}\n{fence}\n\n"
-        if not said.strip():
+        if not reported.strip():
             return f"{head}{self.how}; no output."
         part = "the end of its output" if cut else "its output"
-        return f"{head}{self.how}; {part}:\n\n{fence}\n{said}\n{fence}"
+        return f"{head}{self.how}; {part}:\n\n{fence}\n{reported}\n{fence}"
 
 
 class _Whole:
@@ -177,7 +180,7 @@ class _Whole:
         return self._line._drawn(UNFOLDED)
 
 
-def _lines(said: str) -> list[str]:
+def _lines(message: str) -> list[str]:
     """Lines as finally displayed, with carriage returns applied."""
-    text = said.replace("\r\n", "\n").rstrip()
+    text = message.replace("\r\n", "\n").rstrip()
     return [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")] if text else []
