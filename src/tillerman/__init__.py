@@ -15,9 +15,9 @@ TYPE_CHECKING = False  # importing `typing` takes as long as the rest of the sta
 if TYPE_CHECKING:
     from typing import Any
 
+    from tillerman import sync as sync
     from tillerman.agents import register as register_agent
     from tillerman.core.agent import Agent, File
-    from tillerman.core.callbacks import ToolCall
     from tillerman.core.errors import (
         AgentError,
         AgentNotInstalled,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ConfigError,
         GateNotEnforced,
         IsolationUnavailable,
+        NotSignedIn,
         NotUsable,
         PromptRefused,
         PromptWithdrawn,
@@ -45,21 +46,24 @@ if TYPE_CHECKING:
         UsageError,
     )
     from tillerman.core.events import Answer, Entry, Event
-    from tillerman.core.python_tools import ToolServer, tool_server
+    from tillerman.core.program.callbacks import ToolCall
+    from tillerman.core.program.python_tools import ToolServer, tool_server
     from tillerman.core.session_options import ResumeOptions, StartOptions
     from tillerman.core.transcript.transcript import Transcript, fold
     from tillerman.core.transcript.turn_result import Result
     from tillerman.harness.harness import Harness
     from tillerman.harness.harness import open_harness as open
     from tillerman.harness.query import ask, query
+    from tillerman.remote.remote_harness import RemoteHarness, connect
+    from tillerman.remote.remote_session import RemoteSession
     from tillerman.sessions.session import AttachedSession, Session
 
 _ERRORS = (
     "AgentError", "AgentNotInstalled", "AgentUnknown", "ConfigError", "GateNotEnforced",
-    "IsolationUnavailable", "NotUsable", "PromptRefused", "PromptWithdrawn", "RequestNotOpen",
-    "SessionBusy", "SessionClosed", "SessionError", "SessionNotFound", "StorageFull",
-    "StoreDamaged", "StoreError", "StoreNewer", "StoreReadOnly", "SupervisionUnavailable",
-    "TillermanError", "TurnFailed", "Unsupported", "UsageError",
+    "IsolationUnavailable", "NotSignedIn", "NotUsable", "PromptRefused", "PromptWithdrawn",
+    "RequestNotOpen", "SessionBusy", "SessionClosed", "SessionError", "SessionNotFound",
+    "StorageFull", "StoreDamaged", "StoreError", "StoreNewer", "StoreReadOnly",
+    "SupervisionUnavailable", "TillermanError", "TurnFailed", "Unsupported", "UsageError",
 )  # fmt: skip
 
 _HOMES = {
@@ -71,19 +75,22 @@ _HOMES = {
     "Event": "tillerman.core.events",
     "File": "tillerman.core.agent",
     "Harness": "tillerman.harness.harness",
+    "RemoteHarness": "tillerman.remote.remote_harness",
+    "RemoteSession": "tillerman.remote.remote_session",
     "Result": "tillerman.core.transcript.turn_result",
     "ResumeOptions": "tillerman.core.session_options",
     "Session": "tillerman.sessions.session",
     "StartOptions": "tillerman.core.session_options",
-    "ToolCall": "tillerman.core.callbacks",
-    "ToolServer": "tillerman.core.python_tools",
+    "ToolCall": "tillerman.core.program.callbacks",
+    "ToolServer": "tillerman.core.program.python_tools",
     "Transcript": "tillerman.core.transcript.transcript",
     "ask": "tillerman.harness.query",
+    "connect": "tillerman.remote.remote_harness:connect",
     "fold": "tillerman.core.transcript.transcript",
     "open": "tillerman.harness.harness:open_harness",
     "query": "tillerman.harness.query",
     "register_agent": "tillerman.agents:register",
-    "tool_server": "tillerman.core.python_tools",
+    "tool_server": "tillerman.core.program.python_tools",
 }
 
 __all__ = [
@@ -100,9 +107,12 @@ __all__ = [
     "GateNotEnforced",
     "Harness",
     "IsolationUnavailable",
+    "NotSignedIn",
     "NotUsable",
     "PromptRefused",
     "PromptWithdrawn",
+    "RemoteHarness",
+    "RemoteSession",
     "RequestNotOpen",
     "Result",
     "ResumeOptions",
@@ -126,6 +136,7 @@ __all__ = [
     "Unsupported",
     "UsageError",
     "ask",
+    "connect",
     "fold",
     "open",
     "query",
@@ -136,13 +147,15 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Imports public names lazily, since `tillerman --version` needs none of them."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tillerman' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "sync":
+        return import_module("tillerman.sync")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tillerman' has no attribute {name!r}")
     module, _, attribute = _HOMES[name].partition(":")
     return getattr(import_module(module), attribute or name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, "__version__", "sync"])

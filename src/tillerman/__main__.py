@@ -51,7 +51,7 @@ def program() -> NoReturn:
     gc.set_threshold(50_000)  # startup allocations are not garbage; scanning them took 10% of it
     try:
         code = main()
-    except MemoryError:  # so early that nothing is loaded that would report it
+    except (MemoryError, SystemError):  # too early for any module that reports it
         os.write(2, b"error: there is not enough memory\n")
         code = 1
     for stream in (sys.stdout, sys.stderr):

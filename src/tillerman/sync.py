@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from tillerman.config import Config, Paths
 from tillerman.core.agent import File, Mode
@@ -28,11 +29,13 @@ from tillerman.harness import query as aio_query
 from tillerman.sessions import session as aio_session
 from tillerman.store.session_row import SessionRow
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _NAME = "tillerman"  # of the threads
+CHECK_INTERVAL = 1.0  # seconds until a signal is handled that came just before a wait
 
-__all__ = ["SyncHarness", "SyncSession", "ask", "open"]
+__all__ = ["SyncHarness", "SyncSession", "ask", "open", "query"]
 
 
 class _LoopThread:
@@ -47,44 +50,82 @@ class _LoopThread:
     def closed(self) -> bool:
         return self._loop.is_closed()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Waits for the result; an interrupt (Ctrl-C) cancels the work first."""
+    def run(
+        self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Calls it in the loop, and waits for the result.
+
+        An interrupt (Ctrl-C), which may come at any instruction, cancels the call and waits for its
+        end.
+        """
         if self._loop.is_closed():
-            work.close()
             raise UsageError(
                 "the harness is closed", hint="use it inside `with tillerman.sync.open()`"
             )
         if threading.current_thread() is self._thread:
-            work.close()
             raise UsageError(
                 "a callback cannot call the synchronous API",
                 hint="make it a coroutine function that uses `tillerman.open()`'s objects",
             )
-        future = None
-        try:
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
-            return future.result()
-        except BaseException:
-            if future is None:  # interrupted before it was passed on
-                self._loop.call_soon_threadsafe(work.close)
-            elif future.cancel():
-                asyncio.run_coroutine_threadsafe(_cancelled(), self._loop).result()
-            raise
+        return _LoopCall(self._loop, partial(function, *args, **kwargs)).result()
 
     def close(self) -> None:
         if self._loop.is_closed():
             return
-        self.run(self._loop.shutdown_asyncgens())
-        self.run(self._loop.shutdown_default_executor())
+        self.run(self._loop.shutdown_asyncgens)
+        self.run(self._loop.shutdown_default_executor)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
 
-async def _cancelled() -> None:
-    """Waits for the tasks that are being cancelled."""
-    cancelled = [task for task in asyncio.all_tasks() if task.cancelling()]
-    await asyncio.gather(*cancelled, return_exceptions=True)
+class _LoopCall(Generic[T]):
+    """One call into the loop.
+
+    Its coroutine is created in the loop: an interrupt may come between any two instructions here,
+    and leaves neither a coroutine that nobody awaits nor a task that nobody cancels.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> None:
+        self._loop = loop
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._over = False
+        self._wakes = threading.Lock()  # an Event could be left locked by an interrupt
+        self._wakes.acquire()
+
+    def result(self) -> T:
+        try:
+            self._loop.call_soon_threadsafe(self._start)
+            self._wait()
+        except BaseException:
+            self._loop.call_soon_threadsafe(self._cancel)
+            self._wait()
+            raise
+        assert self._task
+        return self._task.result()
+
+    def _wait(self) -> None:
+        while not self._over:
+            self._wakes.acquire(timeout=CHECK_INTERVAL)
+
+    def _start(self) -> None:
+        self._task = self._loop.create_task(self._run())
+        self._task.add_done_callback(self._end)
+
+    def _cancel(self) -> None:
+        if self._task is None:
+            self._end()  # interrupted before it was passed on
+        else:
+            self._task.cancel()
+
+    def _end(self, task: asyncio.Task[T] | None = None) -> None:
+        if not self._over:
+            self._over = True
+            self._wakes.release()
+
+    async def _run(self) -> T:
+        return await self._work()
 
 
 def open(
@@ -105,7 +146,24 @@ def ask(
     """Like `tillerman.ask`."""
     thread = _LoopThread()
     try:
-        return thread.run(aio_query.ask(prompt, agent=agent, files=files, title=title, **options))
+        return thread.run(aio_query.ask, prompt, agent=agent, files=files, title=title, **options)
+    finally:
+        thread.close()
+
+
+def query(
+    prompt: str,
+    *,
+    agent: str | None = None,
+    files: Sequence[File] = (),
+    title: str | None = None,
+    **options: Unpack[StartOptions],
+) -> Iterator[Entry]:
+    """Like `tillerman.query`; leaving the loop early cancels the turn."""
+    thread = _LoopThread()
+    try:
+        entries = aio_query.query(prompt, agent=agent, files=files, title=title, **options)
+        yield from _each(thread, entries)
     finally:
         thread.close()
 
@@ -118,7 +176,7 @@ class SyncHarness:
         self._thread = _LoopThread()
         self._closed = False
         try:
-            self.aio = self._thread.run(opening.__aenter__())
+            self.aio = self._thread.run(_enter, opening)
         except BaseException:
             self._thread.close()
             raise
@@ -133,19 +191,19 @@ class SyncHarness:
         self, agent: str | None = None, *, title: str | None = None, **options: Unpack[StartOptions]
     ) -> SyncSession:
         return SyncSession(
-            self._thread, self._run(self.aio.start(agent, title=title, **options)), self
+            self._thread, self._thread.run(self.aio.start, agent, title=title, **options), self
         )
 
     def resume(
         self, session: str | SyncSession, *, fork: bool = False, **options: Unpack[ResumeOptions]
     ) -> SyncSession:
-        resumed = self._run(self.aio.resume(_aio(session), fork=fork, **options))
+        resumed = self._thread.run(self.aio.resume, _aio(session), fork=fork, **options)
         return SyncSession(self._thread, resumed, self)
 
     def handoff(
         self, session: str | SyncSession, agent: str, **options: Unpack[ResumeOptions]
     ) -> SyncSession:
-        handed = self._run(self.aio.handoff(_aio(session), agent, **options))
+        handed = self._thread.run(self.aio.handoff, _aio(session), agent, **options)
         return SyncSession(self._thread, handed, self)
 
     def find(self, session: str | SyncSession) -> SessionRow:
@@ -165,12 +223,13 @@ class SyncHarness:
             return
         self._closed = True
         try:
-            self._thread.run(_exit(self._opening))
+            self._thread.run(_exit, self._opening)
         finally:
             self._thread.close()
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._thread.run(work)
+
+async def _enter(opening: AbstractAsyncContextManager[aio.Harness]) -> aio.Harness:
+    return await opening.__aenter__()
 
 
 async def _exit(opening: AbstractAsyncContextManager[aio.Harness]) -> None:
@@ -186,7 +245,7 @@ class SyncSession:
         self._thread = thread
         self._harness = harness  # which would be closed when nothing refers to it
         self.aio = session
-        self.id = session.id
+        self.id = session.id  # in the store; for `resume` and the command line
 
     def __enter__(self) -> Self:
         return self
@@ -199,36 +258,30 @@ class SyncSession:
         return self.aio.agent
 
     def ask(self, text: str, *, files: Sequence[File] = ()) -> Result:
-        return self._thread.run(self.aio.ask(text, files=files))
+        return self._thread.run(self.aio.ask, text, files=files)
 
     def run(self, text: str, *, files: Sequence[File] = ()) -> Iterator[Entry]:
         """Yields every entry of the turn; leaving the loop early cancels the turn."""
-        entries = self.aio.run(text, files=files)
-        try:
-            while (entry := self._thread.run(_next(entries))) is not None:
-                yield entry
-        finally:
-            if not self._thread.closed:
-                self._thread.run(entries.aclose())
+        yield from _each(self._thread, self.aio.run(text, files=files))
 
     def prompt(
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> None:
-        self._thread.run(self.aio.prompt(text, files=files, when_busy=when_busy))
+        self._thread.run(self.aio.prompt, text, files=files, when_busy=when_busy)
 
     def idle(self) -> None:
-        self._thread.run(self.aio.idle())
+        self._thread.run(self.aio.idle)
 
     def answer(self, request_id: str, answer: Answer) -> None:
-        self._thread.run(_call(self.aio.answer, request_id, answer))
+        self._thread.run(_call, self.aio.answer, request_id, answer)
 
     def cancel(self) -> None:
-        self._thread.run(self.aio.cancel())
+        self._thread.run(self.aio.cancel)
 
     def configure(
         self, *, model: str | None = None, mode: Mode | None = None, approve: Preset | None = None
     ) -> None:
-        self._thread.run(self.aio.configure(model=model, mode=mode, approve=approve))
+        self._thread.run(self.aio.configure, model=model, mode=mode, approve=approve)
 
     def transcript(self) -> Transcript:
         return self.aio.transcript()
@@ -238,12 +291,20 @@ class SyncSession:
 
     def close(self) -> None:
         if not self._thread.closed:
-            self._thread.run(self.aio.close())
+            self._thread.run(self.aio.close)
 
 
-async def _next(entries: Any) -> Entry | None:
-    entry: Entry | None = await anext(entries, None)
-    return entry
+def _each(thread: _LoopThread, entries: AsyncGenerator[Entry, None]) -> Iterator[Entry]:
+    try:
+        while (entry := thread.run(_next, entries)) is not None:
+            yield entry
+    finally:
+        if not thread.closed:
+            thread.run(entries.aclose)
+
+
+async def _next(entries: AsyncGenerator[Entry, None]) -> Entry | None:
+    return await anext(entries, None)
 
 
 async def _call(function: Any, *arguments: Any) -> None:

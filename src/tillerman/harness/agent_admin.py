@@ -257,7 +257,9 @@ class AgentAdmin:
     async def mcp_add(
         self, name: str, server: str, config: Mapping[str, Any], *, openly: bool = False
     ) -> None:
-        """Adds an MCP server. Raises `SecretInArguments`, unless `openly`."""
+        """Adds an MCP server. A secret that a command line would show raises `AgentError`, unless
+        `openly`.
+        """
         agent = self.agent(name)
         if not isinstance(agent, McpServerChanges):
             raise _unable(agent, "adding MCP servers")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tillerman.core.errors import NotUsable, TillermanError
+from tillerman.core.errors import NotSignedIn, NotUsable, TillermanError
 from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
 from tillerman.paths import make_private
 
@@ -47,7 +47,7 @@ class AgentAvailability:
         await asyncio.shield(self._asked[name])
 
     async def check_account(self, name: str) -> None:
-        """Raises `NotUsable` if the agent reports that nobody is signed in.
+        """Raises `NotSignedIn` if the agent reports that nobody is signed in.
 
         Other problems are reported by the first turn, with what the agent says of them.
         """
@@ -58,7 +58,7 @@ class AgentAvailability:
         except TillermanError:
             return
         if account and not account.signed_in:
-            raise NotUsable(name, f"{name} is not signed in", hint=account.hint)
+            raise NotSignedIn(name, f"{name} is not signed in", hint=account.hint)
         self._remember(name)
 
     async def _ask(self, name: str) -> None:
@@ -69,7 +69,8 @@ class AgentAvailability:
         hint = report.install if not report.present else ""
         if report.account and not report.account.signed_in:
             hint = report.account.hint
-        raise NotUsable(name, _problem(report), hint=hint or "run `tillerman doctor`")
+        kind = NotSignedIn if report.present and not report.problem else NotUsable
+        raise kind(name, _problem(report), hint=hint or "run `tillerman doctor`")
 
     def _usable(self) -> dict[str, float]:
         with suppress(OSError, ValueError, AttributeError, TypeError):

@@ -21,17 +21,17 @@ class AgentSelection(NamedTuple):
     profile: Profile | None = None
     substitutes: tuple[str, ...] = ()  # other agents that offer the model
 
-    def requested(self, said: dict[str, Any]) -> dict[str, Any]:
+    def requested(self, options: dict[str, Any]) -> dict[str, Any]:
         """Merges the given options over those of the profile."""
         if self.profile is None:
-            return said
+            return options
         of_profile = {
             "model": self.profile.model,
             "mode": self.profile.mode,
             "tools": self.profile.tools,
         }
-        system = "\n\n".join(filter(None, (self.profile.system, said.get("system"))))
-        given = {name: value for name, value in {**of_profile, **said}.items() if value}
+        system = "\n\n".join(filter(None, (self.profile.system, options.get("system"))))
+        given = {name: value for name, value in {**of_profile, **options}.items() if value}
         return {**given, "system": system} if system else given
 
 

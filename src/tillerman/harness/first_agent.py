@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tillerman.agents.stdio.capability_check import refuse_open_gate
-from tillerman.core.errors import AgentNotInstalled, NotUsable, TillermanError
+from tillerman.core.errors import AgentNotInstalled, NotSignedIn, NotUsable, TillermanError
 from tillerman.core.events import Notice
 from tillerman.core.failure import FailureKind
 from tillerman.sessions.fallback.policy import FAILED, UNUSABLE, FallbackPolicy
@@ -100,6 +100,8 @@ def _none_usable(errors: Sequence[TillermanError]) -> TillermanError:
     """Combines the errors; hint and exit code are those of the preferred agent."""
     first, *rest = errors
     message = "; ".join([first.message, *(error.message for error in rest)])
-    error = NotUsable(getattr(first, "agent", ""), message, hint=first.hint)
+    signed_out = all(isinstance(error, NotSignedIn) for error in errors)
+    kind = NotSignedIn if signed_out else NotUsable
+    error = kind(getattr(first, "agent", ""), message, hint=first.hint)
     error.exit_code = first.exit_code
     return error

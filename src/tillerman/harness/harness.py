@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,7 @@ from tillerman.core.session_options import (
     StartOptions,
     check_options,
     check_required,
+    given_options,
 )
 from tillerman.harness.agent_selection import AgentSelection, select_agents
 from tillerman.harness.first_agent import AgentFallback, refuse_missing
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from tillerman.core.agent_admin import Account, Installed, Model
-    from tillerman.core.python_tools import ToolServer
+    from tillerman.core.program.python_tools import ToolServer
     from tillerman.harness.agent_admin import AgentAdmin
     from tillerman.harness.agent_availability import AgentAvailability
     from tillerman.sessions.workspace_tools.tool_runner import ToolRunner
@@ -56,6 +58,7 @@ async def open_harness(
     *, config: Config | None = None, cwd: Path | str = ".", paths: Paths | None = None
 ) -> AsyncIterator[Harness]:
     """Opens the user's store with the config for `cwd`; closes everything it started."""
+    check_required(cwd=cwd)
     folder = _folder(cwd)
     paths = paths or find_paths()
     if config:
@@ -114,7 +117,7 @@ class Harness:
         self.follows_folder = False  # whether a session in another folder uses that folder's config
         self.salvaged: SalvageReport | None = None  # report about a damaged store
         self.closed = False
-        self.sessions = Sessions(paths, database, serve_tools, serve_functions)
+        self.sessions = Sessions(paths, database, serve_tools, serve_functions)  # the store
 
     # -- sessions --------------------------------------------------------------------------------
 
@@ -129,16 +132,17 @@ class Harness:
     ) -> Session:
         """Starts a session with an agent, a profile, or the first usable agent of `one,two`.
 
-        `check_account`: an agent that is not signed in raises `NotUsable`; else the first turn
+        `check_account`: an agent that is not signed in raises `NotSignedIn`; else the first turn
         fails. An agent that was usable within the last minute is not asked again.
         """
-        check_options({"agent": agent, "title": title, **options})
         self.need_open()
-        requested = plan_options(options)
-        said = {"cwd": self.cwd, **requested}
-        _need_folder(Path(said["cwd"]))
-        who = select_agents(self.config, agent, requested.get("model"), Path(said["cwd"]))
-        made, fallback = await self._team(self.config, who, said).first(_rules(self.config))
+        check_options({"agent": agent, "title": title})
+        requested = plan_options(given_options(StartOptions, options))
+        flat = {"cwd": self.cwd, **requested}
+        _need_folder(folder := Path(flat["cwd"]))
+        config = self._config_in(folder)
+        who = select_agents(config, agent, requested.get("model"), folder)
+        made, fallback = await self._team(config, who, flat).first(_rules(config))
         refuse_open_gate(made.agent.info, made.spec)
         if check_account and head is None and isinstance(made.agent, AccountInfo):
             await self._availability.check_account(made.agent.info.name)
@@ -149,20 +153,26 @@ class Harness:
         )
 
     async def serve(
-        self, *, cwd: Path | None = None, resume: str | None = None, **options: Unpack[ServeOptions]
+        self,
+        *,
+        cwd: Path | str | None = None,
+        resume: str | None = None,
+        **options: Unpack[ServeOptions],
     ) -> Session:
         """Starts a session for MCP clients: it has no agent, and its `bench` runs their tool calls.
 
         Resumes a session of this folder that has running processes and is not served, if there is
         one.
         """
-        check_options({"cwd": cwd, "resume": resume, **options})
+        self.need_open()
+        check_options({"cwd": cwd, "resume": resume})
+        given = given_options(ServeOptions, options)
         from tillerman.harness.launch_plan import external_client_plan
         from tillerman.mcp.external_client import INFO, ExternalClientAgent
 
         _need_sdk()
-        folder = cwd or self.cwd
-        made = external_client_plan(self.config, ExternalClientAgent(), cwd=folder, **options)
+        folder = Path(cwd or self.cwd)
+        made = external_client_plan(self.config, ExternalClientAgent(), cwd=folder, **given)
         row = self.find(resume) if resume else await self.sessions.left_running(INFO.name, folder)
         if row is None:
             title = f"MCP server of {folder.name}"
@@ -178,8 +188,9 @@ class Harness:
         self, session: AnySession, *, fork: bool = False, **options: Unpack[ResumeOptions]
     ) -> Session:
         """Resumes a closed session, or one by id, prefix of an id, or `last`."""
-        check_required(session=_id(session), fork=fork)
-        check_options(options)
+        self.need_open()
+        check_required(fork=fork)
+        given = plan_options(given_options(ResumeOptions, options))
         row = self._at_home(session)
         if row.settings.get("served"):
             raise UsageError(
@@ -188,19 +199,17 @@ class Harness:
             )
         if fork:
             row = await self.sessions.fork(row)
-        config = self._config_of(row)
-        requested = plan_options(options)
-        kept = _kept(row)
+        config = self._config_in(Path(row.cwd))
+        stored = _stored_options(row)
         if "model" in self.agent(row.agent).info.can:
-            kept["model"] = row.model
-        given = {name: value for name, value in requested.items() if value is not None}
+            stored["model"] = row.model
         who, notices = _selection_of(row, config)
-        said = {**kept, **given, "cwd": row.cwd}
+        flat = {**stored, **given, "cwd": row.cwd}
         if who.profile is None and (tools := row.settings.get("tools")):
-            said["tools"] = tuple(tools)  # the restriction holds even if the profile was removed
+            flat["tools"] = tuple(tools)  # the restriction holds even if the profile was removed
         others = who.names[who.names.index(row.agent) + 1 :]
-        team = self._team(config, who, said)
-        made = self._plan(config, row.agent, who, said, alone=True)
+        team = self._team(config, who, flat)
+        made = self._plan(config, row.agent, who, flat, alone=True)
         if not given.get("model"):  # the model was reported by the agent itself, so no warning
             made = made._replace(run_settings=replace(made.run_settings, notices=()))
         made = _with_notices(made, notices)
@@ -217,22 +226,21 @@ class Harness:
         `agent` is as in `start`. The next prompt says what the agent should do. An open session
         that is idle is closed first.
         """
-        check_required(session=_id(session), agent=agent)
-        check_options(options)
-        requested = plan_options(options)
+        self.need_open()
+        check_required(agent=agent)
+        given = plan_options(given_options(ResumeOptions, options))
         row = self._at_home(session)
-        config = self._config_of(row)
+        config = self._config_in(Path(row.cwd))
         who = select_agents(config, agent, None, Path(row.cwd))
         if who.names[0] == row.agent:
             raise UsageError(
                 f"session {row.id} already uses {row.agent}",
                 hint=f"`tillerman run --resume {row.id}` resumes it",
             )
-        kept = _kept(row)
-        del kept["accept_advisory"]  # accepted for the previous agent only
-        given = {name: value for name, value in requested.items() if value is not None}
-        said = {**kept, **given, "cwd": row.cwd}
-        made, fallback = await self._team(config, who, said).first(_rules(config))
+        stored = _stored_options(row)
+        del stored["accept_advisory"]  # accepted for the previous agent only
+        flat = {**stored, **given, "cwd": row.cwd}
+        made, fallback = await self._team(config, who, flat).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
         settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
@@ -247,6 +255,17 @@ class Harness:
             await session.close()
             row = self.find(row.id)
         return await self.sessions.resume(row, *made, fallback=fallback, settings=settings)
+
+    def in_folder(self, cwd: Path | str) -> Harness:
+        """The same sessions, with the config for another folder."""
+        folder = _folder(cwd)
+        if not self.follows_folder or folder == self.cwd:
+            return self
+        other = copy(self)
+        other.config, other.cwd = load(folder, paths=self.paths), folder
+        for made_of_config in ("management", "_availability"):
+            other.__dict__.pop(made_of_config, None)
+        return other
 
     def need_open(self) -> None:
         """Raises `UsageError` if the harness is closed."""
@@ -265,14 +284,13 @@ class Harness:
             )
         return row
 
-    def _config_of(self, row: SessionRow) -> Config:
-        if self.follows_folder and Path(row.cwd) != self.cwd:
-            return load(Path(row.cwd), paths=self.paths)
-        return self.config
+    def _config_in(self, folder: Path) -> Config:
+        other = self.follows_folder and folder.resolve() != self.cwd
+        return load(folder.resolve(), paths=self.paths) if other else self.config
 
-    def _team(self, config: Config, who: AgentSelection, said: dict[str, Any]) -> AgentFallback:
+    def _team(self, config: Config, who: AgentSelection, flat: dict[str, Any]) -> AgentFallback:
         def make(name: str) -> LaunchPlan:
-            return self._plan(config, name, who, said)
+            return self._plan(config, name, who, flat)
 
         return AgentFallback(who.names, make, lambda: self._availability, who.substitutes)
 
@@ -291,6 +309,7 @@ class Harness:
     def find(self, session: AnySession) -> SessionRow:
         """Finds a session by id, by prefix, or `last` for the newest one in this folder."""
         self.need_open()
+        check_required(session=_id(session))
         return self.sessions.catalog.get(_id(session), cwd=str(self.cwd))
 
     # -- agents ----------------------------------------------------------------------------------
@@ -328,17 +347,20 @@ class Harness:
         config: Config,
         agent: str,
         who: AgentSelection,
-        said: dict[str, Any],
+        flat: dict[str, Any],
         *,
         alone: bool = False,
     ) -> LaunchPlan:
         """Makes a launch plan. Resolves `replay:SESSION`, `replay:FILE` and `acp:COMMAND`."""
-        requested = {**who.requested(said), "alone": alone or len(who.names) == 1}
+        requested = {**who.requested(flat), "alone": alone or len(who.names) == 1}
         if agent.startswith(agents.AD_HOC):
             return launch_plan(config, agent, **requested)
         name, _, argument = agent.partition(":")
         if argument and name != "replay":
-            raise UsageError(f"agent {name!r} does not accept `:{argument}`")
+            raise UsageError(
+                f"agent {name!r} does not accept `:{argument}`",
+                hint="only `replay:` and `acp:` are followed by something",
+            )
         if argument:
             options = {**requested.get("options", {}), "file": str(self._recording(argument))}
             requested = {**requested, "options": options}
@@ -384,7 +406,7 @@ def _need_sdk() -> None:
         raise UsageError("the MCP SDK is not installed", hint=install_command("mcp"))
 
 
-def _kept(row: SessionRow) -> dict[str, Any]:
+def _stored_options(row: SessionRow) -> dict[str, Any]:
     """The session's stored options, valid until overridden."""
     names = ("approve", "accept_advisory", "workspace_tools")
     return {"mode": row.mode} | {name: row.settings.get(name) for name in names}
@@ -396,13 +418,13 @@ def _rules(config: Config) -> FallbackRules:
 
 def _settings(who: AgentSelection) -> dict[str, Any]:
     """The settings to store for a resume."""
-    kept: dict[str, Any] = {}
+    stored: dict[str, Any] = {}
     if who.profile:
-        kept["profile"] = who.profile.name
-        kept["tools"] = list(who.profile.tools)
+        stored["profile"] = who.profile.name
+        stored["tools"] = list(who.profile.tools)
     if len(who.names) > 1:
-        kept["agents"] = list(who.names)
-    return kept
+        stored["agents"] = list(who.names)
+    return stored
 
 
 def _selection_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[Notice]]:

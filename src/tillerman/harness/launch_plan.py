@@ -15,10 +15,10 @@ from tillerman.agents.stdio.capability_check import refuse_unsupported
 from tillerman.config import Config
 from tillerman.config.settings import ISOLATION
 from tillerman.core.agent import Agent, SessionSpec
-from tillerman.core.answer_format import AnswerFormat
-from tillerman.core.callbacks import Callbacks
 from tillerman.core.capabilities import REPORTS_COST
 from tillerman.core.errors import Unsupported, UsageError
+from tillerman.core.program.answer_format import AnswerFormat
+from tillerman.core.program.callbacks import Callbacks
 from tillerman.core.session_options import check_options, session_spec
 from tillerman.sessions.run_settings import (
     SERVER,
@@ -38,7 +38,7 @@ from tillerman.supervision.environment import (
 
 if TYPE_CHECKING:
     from tillerman.core.events import Notice
-    from tillerman.core.python_tools import ToolServer
+    from tillerman.core.program.python_tools import ToolServer
 
 _NAMED = 8  # variables to name in a notice
 UNATTENDED = 300.0  # seconds to wait for an answer without a terminal, unless configured
@@ -135,7 +135,11 @@ def _separate(
     plain = {name: server for name, server in servers.items() if isinstance(server, Mapping)}
     rest = {name: server for name, server in servers.items() if not isinstance(server, Mapping)}
     if rest and "mcp" not in agent.info.can:
-        raise Unsupported(agent.info.name, "MCP servers, so it cannot call Python functions")
+        raise Unsupported(
+            agent.info.name,
+            "MCP servers, so it cannot call Python functions",
+            hint="omit the functions in `servers`, or use another agent",
+        )
     return plain, rest
 
 
@@ -200,7 +204,11 @@ def _refused_tools(agent: Agent, servers: Collection[str], *, asked: bool) -> li
     if "mcp" in agent.info.can:
         return []
     if asked:
-        raise Unsupported(name, "MCP servers, so it cannot use tillerman's tools")
+        raise Unsupported(
+            name,
+            "MCP servers, so it cannot use tillerman's tools",
+            hint="omit the workspace tools, or use another agent",
+        )
     return [f"{name} does not support MCP servers, so it cannot use tillerman's tools"]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tillerman.core.callbacks import NAMES, Callbacks
 from tillerman.core.errors import UsageError
+from tillerman.core.program.callbacks import NAMES, Callbacks
 
 
 def plan_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,7 +17,9 @@ def plan_options(options: Mapping[str, Any]) -> dict[str, Any]:
     output = given.pop("output", None)
     if output is not None:
         if given.get("output_schema") is not None:
-            raise UsageError("output and output_schema cannot be given together")
+            raise UsageError(
+                "output and output_schema cannot be given together", hint="omit one of them"
+            )
         given["output_schema"] = schema_of(output)
     return given
 

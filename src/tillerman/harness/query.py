@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from pathlib import Path
 from typing import Unpack
 
 from tillerman.core.agent import File
@@ -24,7 +23,7 @@ async def query(
 ) -> AsyncGenerator[Entry, None]:
     """Yields every entry of the turn. The session stays in the store, and can be resumed."""
     async with (
-        open_harness(cwd=options.get("cwd", Path.cwd())) as harness,
+        open_harness(cwd=options.get("cwd") or ".") as harness,
         await harness.start(agent, title=title, **options) as session,
         aclosing(session.run(prompt, files=files)) as entries,
     ):
@@ -42,7 +41,7 @@ async def ask(
 ) -> Result:
     """Returns the result of the turn. The session stays in the store, and can be resumed."""
     async with (
-        open_harness(cwd=options.get("cwd", Path.cwd())) as harness,
+        open_harness(cwd=options.get("cwd") or ".") as harness,
         await harness.start(agent, title=title, **options) as session,
     ):
         return await session.ask(prompt, files=files)

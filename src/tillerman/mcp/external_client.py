@@ -38,7 +38,9 @@ class ExternalClientConversation:
         yield _say(AgentExited(code=0))
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
-        raise Unsupported(INFO.name, "prompts")
+        raise Unsupported(
+            INFO.name, "prompts", hint="`tillerman run` starts a session with an agent"
+        )
 
     async def steer(self, prompt: Prompt) -> None:
         await self.prompt(prompt)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import os
-import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from tillerman.core.errors import UsageError
-from tillerman.mcp import connection_limits, request_ids
+from tillerman.http_server import connection_limits
+from tillerman.mcp import request_ids
 from tillerman.mcp.clients import IDLE, TOKEN, Clients
-from tillerman.paths import private_folder
 from tillerman.sessions.remote.private_socket import LONGEST_LINE
 
 PATH = "/mcp"
@@ -27,25 +24,6 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-def token(path: Path) -> str:
-    """Reads the token from the file, or creates it. The file is readable by the user only."""
-    private_folder(path.parent)
-    try:
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        pass
-    else:
-        with os.fdopen(number, "w") as file:
-            file.write(secrets.token_hex(32) + "\n")
-    found = path.stat()
-    said = path.read_text().strip()
-    if found.st_uid != os.getuid() or found.st_mode & 0o077 or len(said) < 64:
-        raise UsageError(
-            f"{path} is not a private token file", hint="delete it, and a new one is created"
-        )
-    return said
 
 
 def listen(port: int) -> socket.socket:
@@ -92,7 +70,7 @@ async def serve_http(
 
 def guarded(app: App, hosts: list[str], tokens: Mapping[str, str], clients: Clients) -> App:
     """Refuses requests without a valid token, from web pages, or for another host name."""
-    checked = with_checked_ids(app)
+    checked = ended_with_server(with_checked_ids(app))
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -107,6 +85,28 @@ def guarded(app: App, hosts: list[str], tokens: Mapping[str, str], clients: Clie
             await _answer(send, 401, "the token is missing or wrong")
 
     return guard
+
+
+def ended_with_server(app: App) -> App:
+    """Ends the response of a request that is cancelled, which happens when the server stops."""
+
+    async def end(scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await app(scope, receive, sending)
+        except asyncio.CancelledError:
+            if begun:
+                await send({"type": "http.response.body", "body": b""})
+            else:
+                await _answer(send, 503, "the server has stopped")
+
+    return end
 
 
 def with_checked_ids(app: App) -> App:

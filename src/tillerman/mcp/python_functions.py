@@ -12,7 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from tillerman.core.errors import TillermanError
-from tillerman.core.python_tools import PythonTool, ToolServer
+from tillerman.core.program.python_tools import PythonTool, ToolServer
 from tillerman.mcp.line_transport import serve_lines
 
 Context = ServerRequestContext[Any, Any]

@@ -128,8 +128,8 @@ def check_info(agent: Agent) -> None:
         _fail("it has no title")
     if unknown := sorted(info.can - set(CAPABILITIES)):
         _fail(f"it declares {unknown}, which are not in CAPABILITIES")
-    said = sorted(set(METHODS) & info.can)
-    if missing := [word for word in said if not isinstance(agent, METHODS[word])]:
+    messages = sorted(set(METHODS) & info.can)
+    if missing := [word for word in messages if not isinstance(agent, METHODS[word])]:
         _fail(f"it declares {missing} but lacks the methods for it")
     if "fork" in info.can and "resume" not in info.can:
         _fail("it declares fork but not resume")
@@ -196,18 +196,18 @@ def check_wire(agent: StdioAgent, far_side: FarSide | None = None) -> None:
         _fail("the prompt does not reach its program")
     for word in sorted(agent.info.can & set(ASKED)):
         spec = with_options(SPEC, **ASKED[word])
-        told, plain = (_sent(agent, one, PROMPT, far_side) for one in (spec, SPEC))
+        report, plain = (_sent(agent, one, PROMPT, far_side) for one in (spec, SPEC))
         sought = EFFORT if word == "effort" else TOKEN
-        if told == plain or (sought not in told and word not in ("modes", "limits")):
+        if report == plain or (sought not in report and word not in ("modes", "limits")):
             _fail(f"it declares {word!r}, but {ASKED[word]} does not reach its program")
     if "images" in agent.info.can:
         data = base64.b64encode(IMAGE.data).decode()
         if data not in _sent(agent, SPEC, Prompt("look", (IMAGE,)), far_side):
             _fail("it declares images, but their bytes do not reach its program")
     for line in NONSENSE:
-        said = _decode(agent, line)
-        if not said or not all(isinstance(one, Unrecognized) for one in said):
-            _fail(f"{line[:60]!r} must become Unrecognized, not {said}")
+        reported = _decode(agent, line)
+        if not reported or not all(isinstance(one, Unrecognized) for one in reported):
+            _fail(f"{line[:60]!r} must become Unrecognized, not {reported}")
 
 
 def _sent(
@@ -230,12 +230,12 @@ def _sent(
 
 
 def check_decoding(agent: StdioAgent, recording: Recording) -> None:
-    said = _decode(agent, *recording.lines)
+    reported = _decode(agent, *recording.lines)
     if recording.expected is not None:
-        _compare(recording, said)
+        _compare(recording, reported)
     else:
-        _check_understood(recording, said)
-    if len(recording.parts) == 1 and _ends_unbegun(said):
+        _check_understood(recording, reported)
+    if len(recording.parts) == 1 and _ends_unbegun(reported):
         _fail(f"{recording.name}: a turn ends that never started")
     data = b"".join(line + b"\n" for line in recording.lines)
     whole = receive(agent, data, len(data) or 1)
@@ -280,8 +280,10 @@ def check_streams(agent: StdioAgent, lines: Sequence[bytes], count: int, *, seed
             _check_storable(event)
 
 
-def _compare(recording: Recording, said: Sequence[Event | WireReply]) -> None:
-    got = [encode({"reply": one.message} if isinstance(one, WireReply) else one) for one in said]
+def _compare(recording: Recording, messages: Sequence[Event | WireReply]) -> None:
+    got = [
+        encode({"reply": one.message} if isinstance(one, WireReply) else one) for one in messages
+    ]
     expected = recording.expected or ()
     for number, (one, other) in enumerate(zip(got, expected, strict=False), 1):
         if msgspec.json.decode(one) != msgspec.json.decode(other):
@@ -295,21 +297,21 @@ def _compare(recording: Recording, said: Sequence[Event | WireReply]) -> None:
         )
 
 
-def _check_understood(recording: Recording, said: Sequence[Event | WireReply]) -> None:
+def _check_understood(recording: Recording, messages: Sequence[Event | WireReply]) -> None:
     """Requires recognized events: without expectations, a wire that ignores all would pass."""
-    for one in said:
+    for one in messages:
         if isinstance(one, Unrecognized):
             _fail(f"{recording.name}: unrecognized: {one.raw[:200]!r}: {one.why}")
-    if len(recording.parts) == 1 and not any(isinstance(one, TurnEnded) for one in said):
+    if len(recording.parts) == 1 and not any(isinstance(one, TurnEnded) for one in messages):
         _fail(f"{recording.name}: no turn ends; if that is intended, add an events.jsonl")
-    if not said:
+    if not messages:
         _fail(f"{recording.name}: its lines yield no events")
 
 
 def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | WireReply]:
     """The decoded events and replies; the bytes of an image are represented by its hash."""
     wire = listener(agent)
-    said: list[Event | WireReply] = []
+    messages: list[Event | WireReply] = []
     for line in lines:
         if not line.strip():
             continue
@@ -319,8 +321,8 @@ def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | WireReply]:
             raise NonConforming(f"its wire raised {error!r} for {line[:200]!r}") from error
         for one in now:
             _check_storable(one)
-        said += now
-    return said
+        messages += now
+    return messages
 
 
 def _check_storable(one: Event | WireReply) -> None:
@@ -336,10 +338,10 @@ def _check_storable(one: Event | WireReply) -> None:
         _fail(f"{one!r} is read again from the log as {again!r}")
 
 
-def _ends_unbegun(said: Iterable[object]) -> bool:
+def _ends_unbegun(messages: Iterable[object]) -> bool:
     turns = TurnCount()
     turns.begin()
-    turns.receive(said)
+    turns.receive(messages)
     return turns.unbegun > 0
 
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tillerman.agents.stdio.agent import StdioAgent
-from tillerman.agents.stdio.line_decoder import LineDecoder
-from tillerman.agents.stdio.line_splitter import LineSplitter
+from tillerman.agents.stdio.line_decoder import LineDecoder, LineSplitter
 from tillerman.agents.stdio.pipes import PipeWriter
 from tillerman.core.agent import Child, Exit, Prompt, Word
 from tillerman.core.events import Event, Notice, TurnEnded, TurnStarted
@@ -64,9 +63,9 @@ def receive(agent: StdioAgent, data: bytes, chunk: int) -> list[Event]:
     receiving = LineDecoder(listener(agent), LINE_CAP)
     events: list[Event] = []
     for start in range(0, len(data), chunk):
-        received, _ = receiving.understand(lines.feed(data[start : start + chunk]))
+        received, _ = receiving.decode_batch(lines.feed(data[start : start + chunk]))
         events += [event for one in received for event in one.events]
-    received, _ = receiving.understand(lines.end())
+    received, _ = receiving.decode_batch(lines.end())
     return events + [event for one in received for event in one.events]
 
 
@@ -160,16 +159,16 @@ class RecordedChild:
 
     def __init__(self) -> None:
         self.stdin: int | None = os.open(os.devnull, os.O_WRONLY)
-        self.stdout, said = os.pipe()
+        self.stdout, reported = os.pipe()
         self.stderr, complained = os.pipe()
-        for fd in (self.stdout, said, self.stderr):
+        for fd in (self.stdout, reported, self.stderr):
             os.set_blocking(fd, False)
         os.close(complained)
-        self._said = PipeWriter(said)
+        self._stdout = PipeWriter(reported)
         self._exit: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
     async def say(self, data: bytes) -> None:
-        await self._said.write(data)
+        await self._stdout.write(data)
 
     def end(self, exit: Exit) -> None:
         if not self._exit.done():
@@ -177,7 +176,7 @@ class RecordedChild:
 
     async def wait(self) -> Exit:
         exit = await self._exit
-        self._said.close()
+        self._stdout.close()
         return exit
 
     def signal(self, number: int) -> None:

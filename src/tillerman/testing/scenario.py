@@ -88,7 +88,7 @@ class Scenario(Protocol):
 
     def script(self, *replies: Part) -> str: ...  # a prompt that plays this
     def release(self, name: str) -> None: ...  # ends a `ReplyHold`
-    def told(self) -> str: ...  # everything in the model's last request, as JSON
+    def model_input(self) -> str: ...  # everything in the model's last request, as JSON
     async def requested(self) -> None: ...  # waits until the model is asked for the last script
     def age(self, seconds: float) -> None: ...  # shifts the sessions stored by the agent back
     def forget(self) -> None: ...  # removes the sessions stored by the agent
@@ -119,7 +119,7 @@ def of(entries: Iterable[Entry], kind: type[E]) -> list[E]:
     return [entry.event for entry in entries if isinstance(entry.event, kind)]
 
 
-def said(entries: Iterable[Entry]) -> str:
+def agent_text(entries: Iterable[Entry]) -> str:
     """The agent's text, without withdrawn messages."""
     entries = list(entries)
     gone = {event.message_id for event in of(entries, MessageWithdrawn)}

@@ -38,8 +38,8 @@ class Tmux:
         pairs = [f"{name}={value}" for name, value in environment.items()]
         command = shlex.join(["env", "-i", "TERM=xterm-256color", *pairs, *words])
         where = ("-c", str(cwd))
-        told = shlex.quote(str(self._code))
-        line = f"{command}; echo $? >{told}.; mv {told}. {told}"  # tmux does not always report it
+        code = shlex.quote(str(self._code))
+        line = f"{command}; echo $? >{code}.; mv {code}. {code}"  # tmux does not always report it
         self._tmux("-f", os.devnull, "new-session", "-d", *where, *self._size, line)
 
     @property

@@ -9,14 +9,24 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tillerman.core.answer_format import AnswerFormat
 from tillerman.core.events import MessageChunk, Notice, ToolStarted, TurnEnded, UserMessage
+from tillerman.core.program.answer_format import AnswerFormat
 from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.conformance_cases.inputs import BIRD
 from tillerman.testing.model_double.script import Attempts, Fail, ReplyHold, Say, reply
-from tillerman.testing.scenario import MAX_WAIT, Act, Part, Scenario, do, of, play, said, until
+from tillerman.testing.scenario import (
+    MAX_WAIT,
+    Act,
+    Part,
+    Scenario,
+    agent_text,
+    do,
+    of,
+    play,
+    until,
+)
 
 WITHIN = 10.0  # seconds
 LONG_START = 45.0  # seconds; some CLIs take long to start on a busy machine
@@ -58,7 +68,7 @@ async def cancel_in_text(scene: Scenario) -> None:
     assert (await _ended(session)).reason == "cancelled"
     scene.release("end")
     log = await play(session, scene.script([Say("Still here.")]))
-    assert said(log) == "Still here.", said(log)
+    assert agent_text(log) == "Still here.", agent_text(log)
 
 
 @case("can be cancelled during a command, which is terminated", "cancel")
@@ -84,7 +94,7 @@ async def cancel_twice(scene: Scenario) -> None:
     await session.cancel()
     scene.release("end")
     log = await play(session, scene.script([Say("Still here.")]))
-    assert (said(log), len(of(log, TurnEnded))) == ("Still here.", 1), log
+    assert (agent_text(log), len(of(log, TurnEnded))) == ("Still here.", 1), log
 
 
 @case("can be cancelled during a schema retry", "cancel")
@@ -183,7 +193,7 @@ async def steer(scene: Scenario) -> None:
     await session.prompt("mind the heron", when_busy="steer")
     async with asyncio.timeout(MAX_WAIT):
         await session.idle()
-    assert "mind the heron" in scene.told(), "its model was not told"
+    assert "mind the heron" in scene.model_input(), "its model was not told"
 
 
 @case("resumes a conversation in a new process", "resume")
@@ -193,8 +203,10 @@ async def resume(scene: Scenario) -> None:
     await scene.reopen()
     session = await scene.resume(session.id)
     log = await play(session, scene.script([Say("I remember.")]))
-    assert said(log) == "I remember.", said(log)
-    assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
+    assert agent_text(log) == "I remember.", agent_text(log)
+    assert "The bird is a heron." in scene.model_input(), (
+        "its model was not told what was said before"
+    )
 
 
 @case("resumes five times, minutes apart, each time in a new process", "resume")
@@ -206,9 +218,15 @@ async def resume_often(scene: Scenario) -> None:
         scene.age(150)
         session = await scene.resume(session.id)
         log = await play(session, scene.script([Say(f"Resumed {number}.")]))
-        assert said(log) == f"Resumed {number}.", (number, said(log), of(log, TurnEnded))
+        assert agent_text(log) == f"Resumed {number}.", (
+            number,
+            agent_text(log),
+            of(log, TurnEnded),
+        )
         assert not of(log, UserMessage), f"resume {number + 1}: {of(log, Notice)}"
-    assert "The bird is a heron." in scene.told(), "its model was not told what was said first"
+    assert "The bird is a heron." in scene.model_input(), (
+        "its model was not told what was said first"
+    )
 
 
 @case("resumes three times after a cancelled turn", "resume", "cancel")
@@ -227,9 +245,15 @@ async def resume_after_cancel(scene: Scenario) -> None:
         scene.age(150)
         session = await scene.resume(session.id)
         log = await play(session, scene.script([Say(f"Resumed {number}.")]))
-        assert said(log) == f"Resumed {number}.", (number, said(log), of(log, TurnEnded))
+        assert agent_text(log) == f"Resumed {number}.", (
+            number,
+            agent_text(log),
+            of(log, TurnEnded),
+        )
         assert not of(log, UserMessage), f"resume {number + 1}: {of(log, Notice)}"
-    assert "The bird is a heron." in scene.told(), "its model was not told what was said first"
+    assert "The bird is a heron." in scene.model_input(), (
+        "its model was not told what was said first"
+    )
 
 
 @case("continues with tillerman's history if its own is lost", "resume")
@@ -240,12 +264,14 @@ async def history_lost(scene: Scenario) -> None:
     scene.forget()
     session = await scene.resume(session.id)
     log = await play(session, scene.script([Say("I was told.")]), starts=2)
-    assert said(log) == "I was told.", (said(log), of(log, TurnEnded))
+    assert agent_text(log) == "I was told.", (agent_text(log), of(log, TurnEnded))
     notices = [event.level for event in of(log, Notice) if event.kind == "handoff"]
     assert notices == ["warning"], of(log, Notice)
     log = await play(session, scene.script([Say("Still here.")]))
-    assert said(log) == "Still here.", (said(log), of(log, TurnEnded))
-    assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
+    assert agent_text(log) == "Still here.", (agent_text(log), of(log, TurnEnded))
+    assert "The bird is a heron." in scene.model_input(), (
+        "its model was not told what was said before"
+    )
 
 
 @case("continues in a fork, and leaves the original unchanged", "fork")
@@ -254,11 +280,13 @@ async def fork(scene: Scenario) -> None:
     await play(session, scene.script([Say("The bird is a heron.")]))
     copy = await scene.resume(session.id, fork=True)
     log = await play(copy, scene.script([Say("In the copy.")]))
-    assert said(log) == "In the copy.", said(log)
-    assert "The bird is a heron." in scene.told(), "the copy does not know what was said before"
+    assert agent_text(log) == "In the copy.", agent_text(log)
+    assert "The bird is a heron." in scene.model_input(), (
+        "the copy does not know what was said before"
+    )
     await scene.reopen()
     await play(await scene.resume(session.id), scene.script([Say("In the original.")]))
-    assert "In the copy." not in scene.told(), "the copy's words are in the original"
+    assert "In the copy." not in scene.model_input(), "the copy's words are in the original"
 
 
 @case("a killed agent fails the turn and leaves no processes")

@@ -20,11 +20,11 @@ from tillerman.testing.scenario import (
     Act,
     Scenario,
     UnsupportedAction,
+    agent_text,
     do,
     end,
     of,
     play,
-    said,
     until,
 )
 
@@ -79,7 +79,7 @@ async def cut_stream(scene: Scenario) -> None:
     half: list[Act] = [Say("Half of it", chunks=2), Stall(0.2), ConnectionCut()]
     log = await play(await scene.start(), scene.script(*[half] * 6))  # some agents continue it
     failure = end(log).failure
-    assert failure, (end(log), said(log))
+    assert failure, (end(log), agent_text(log))
     assert failure.kind in ("stream_broken", "api_error", "agent_crashed"), failure
     assert failure.hint, failure
 
@@ -89,8 +89,8 @@ async def _stopped(scene: Scenario, stop: str) -> Failure:
     stopped = Attempts((reply(Say("As far as it goes. "), stop=stop),))
     log = await play(await scene.start(), scene.script(*[stopped] * 6))
     failure = end(log).failure
-    assert failure, (end(log), said(log))
-    assert "As far as it goes. " in said(log), said(log)
+    assert failure, (end(log), agent_text(log))
+    assert "As far as it goes. " in agent_text(log), agent_text(log)
     assert failure.hint, failure
     return failure
 
@@ -121,12 +121,12 @@ async def closed_stream(scene: Scenario) -> None:
     half: list[Act] = [Say("Half of it", chunks=2), Stall(0.2), Close()]
     log = await play(await scene.start(), scene.script(half, half))
     ended = end(log)
-    assert ended.failure, (ended, said(log))
+    assert ended.failure, (ended, agent_text(log))
     assert ended.failure.kind == "stream_broken", ended
-    assert "Half of it" in said(log), said(log)
+    assert "Half of it" in agent_text(log), agent_text(log)
 
 
-async def _asks_again(scene: Scenario, half: str, mishap: ConnectionCut | Close) -> None:
+async def _retries_whole(scene: Scenario, half: str, mishap: ConnectionCut | Close) -> None:
     """Checks that the log has exactly the part of a broken answer that the agent retains.
 
     The next turn shows what its model receives. Some agents continue after the partial answer, in
@@ -140,18 +140,18 @@ async def _asks_again(scene: Scenario, half: str, mishap: ConnectionCut | Close)
         raise UnsupportedAction("it does not ask again: the turn fails")
     assert end(log).reason == "completed", end(log)
     await play(session, scene.script([Say("And?")]))
-    kept = half in scene.told()
-    assert said(log) == half * kept + "All of it.", (kept, said(log))
+    stored = half in scene.model_input()
+    assert agent_text(log) == half * stored + "All of it.", (stored, agent_text(log))
 
 
 @case("withdraws a truncated answer when it retries")
 async def retry_after_cut(scene: Scenario) -> None:
-    await _asks_again(scene, "What was cut. ", ConnectionCut())
+    await _retries_whole(scene, "What was cut. ", ConnectionCut())
 
 
 @case("withdraws an answer without an end marker when it retries")
 async def retry_after_close(scene: Scenario) -> None:
-    await _asks_again(scene, "What had no end. ", Close())
+    await _retries_whole(scene, "What had no end. ", Close())
 
 
 @case("a key rejected later is reported at once, and the conversation is kept")
@@ -163,8 +163,10 @@ async def error_401_later(scene: Scenario) -> None:
     assert failure, end(log)
     assert (failure.kind, bool(failure.hint)) == ("not_signed_in", True), failure
     log = await play(session, scene.script([Say("Here again.")]))
-    assert said(log) == "Here again.", (said(log), end(log))
-    assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
+    assert agent_text(log) == "Here again.", (agent_text(log), end(log))
+    assert "The bird is a heron." in scene.model_input(), (
+        "its model was not told what was said before"
+    )
 
 
 @case("does not repeat a tool call when the next model call is retried")
@@ -178,7 +180,7 @@ async def retry_after_call(scene: Scenario) -> None:
         ),
     )
     assert end(log).reason == "completed", end(log)
-    assert said(log).endswith("Once."), said(log)
+    assert agent_text(log).endswith("Once."), agent_text(log)
     calls = [event.title for event in of(log, ToolStarted)]
     assert (len(calls), (scene.project / "times.txt").read_text()) == (1, "once\n"), calls
 
@@ -188,4 +190,4 @@ async def usable_after_failure(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script(Fail(400, message="not like that")))
     log = await play(session, scene.script([Say("Here again.")]))
-    assert said(log) == "Here again.", said(log)
+    assert agent_text(log) == "Here again.", agent_text(log)

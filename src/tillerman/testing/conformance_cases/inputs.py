@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 
 from tillerman.core.agent import File
-from tillerman.core.answer_format import AnswerFormat
 from tillerman.core.events import SettingsChanged
+from tillerman.core.program.answer_format import AnswerFormat
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say
-from tillerman.testing.scenario import Scenario, do, end, of, play, said
+from tillerman.testing.scenario import Scenario, agent_text, do, end, of, play
 
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
@@ -21,7 +21,7 @@ DOT = base64.b64decode(
 async def system_prompt(scene: Scenario) -> None:
     session = await scene.start(system="Always mind the heron of Ulm.")
     await play(session, scene.script([Say("Minded.")]))
-    assert "heron of Ulm" in scene.told(), "its model was not told"
+    assert "heron of Ulm" in scene.model_input(), "its model was not told"
 
 
 @case("a system prompt leaves no files in the project", "system")
@@ -37,9 +37,9 @@ async def image(scene: Scenario) -> None:
     prompt = scene.script([Say("A dot.")])
     files = [File("dot.png", "image/png", DOT)]
     log = await play(await scene.start(), prompt, files=files)
-    assert said(log) == "A dot.", (said(log), end(log))
-    told = scene.told()
-    assert base64.b64encode(DOT).decode()[:40] in told, "the picture did not reach its model"
+    assert agent_text(log) == "A dot.", (agent_text(log), end(log))
+    reported = scene.model_input()
+    assert base64.b64encode(DOT).decode()[:40] in reported, "the picture did not reach its model"
 
 
 @case("its model receives the name and the content of an attached text")
@@ -47,10 +47,10 @@ async def text_file(scene: Scenario) -> None:
     prompt = scene.script([Say("A kestrel.")])
     files = [File("sightings.txt", "text/plain", b"A kestrel over the moor.\n")]
     log = await play(await scene.start(), prompt, files=files)
-    assert said(log) == "A kestrel.", (said(log), end(log))
-    told = scene.told()
+    assert agent_text(log) == "A kestrel.", (agent_text(log), end(log))
+    reported = scene.model_input()
     for words in ("sightings.txt", "A kestrel over the moor."):
-        assert words in told, f"its model did not receive {words!r}"
+        assert words in reported, f"its model did not receive {words!r}"
 
 
 @case("works in additional folders", "folders")

@@ -5,16 +5,24 @@ from __future__ import annotations
 from tillerman.core.events import AgentReady, AgentStarted, MessageChunk, TurnStarted, UsageReported
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say, Think, Usage
-from tillerman.testing.scenario import Scenario, do, end, of, play, said, thought
+from tillerman.testing.scenario import Scenario, agent_text, do, end, of, play, thought
 
 WORDS = "One fine day in the middle of the night, two herons got up to write."
+LINE = "Rows of the same kind follow: each of these chunks is longer than sixty-four letters.\n"
+ALIKE = (
+    (LINE, LINE, LINE, "End."),
+    ("1", "10", "100", " of 100"),
+    ("*", "**bold** and", " the rest"),
+    ("ab", "ab", "abab", "ababab."),
+)
+SMALL = ("x", "", " ", " ", "\n", "\n", "\n\n", "", "    ", "y", "y", "y", "\t", "é", "", "z.")
 STRANGE = "naïve – “quoted” 漢字 🪿 <b>&amp;</b> `code` \\n {json: true}"
 
 
 @case("reports the model's text")
 async def text(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say(WORDS)]))
-    assert said(log) == WORDS, said(log)
+    assert agent_text(log) == WORDS, agent_text(log)
     assert end(log).reason == "completed", end(log)
 
 
@@ -22,21 +30,45 @@ async def text(scene: Scenario) -> None:
 async def streams_text(scene: Scenario) -> None:
     session = await scene.start()
     log = await play(session, scene.script([Say(WORDS, chunks=6, delay=0.15)]))
-    assert said(log) == WORDS, said(log)
+    assert agent_text(log) == WORDS, agent_text(log)
     assert len(of(log, MessageChunk)) >= 3, of(log, MessageChunk)
 
 
 @case("preserves every character")
 async def strange_text(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say(STRANGE)]))
-    assert said(log) == STRANGE, said(log)
+    assert agent_text(log) == STRANGE, agent_text(log)
 
 
 @case("reports a long text completely")
 async def long_text(scene: Scenario) -> None:
     words = " ".join(f"word{number}" for number in range(9000))
     log = await play(await scene.start(), scene.script([Say(words, chunks=20)]))
-    assert said(log) == words, f"{len(said(log))} characters of {len(words)}"
+    assert agent_text(log) == words, f"{len(agent_text(log))} characters of {len(words)}"
+
+
+@case("keeps chunks of a single character, of blanks alone, and empty ones")
+async def small_chunks(scene: Scenario) -> None:
+    await _keeps(scene, SMALL)
+
+
+@case("keeps chunks that repeat or continue the text before them")
+async def alike_chunks(scene: Scenario) -> None:
+    await _keeps(scene, *ALIKE)
+
+
+@case("keeps an answer of 200 identical chunks")
+async def repetitive_answer(scene: Scenario) -> None:
+    await _keeps(scene, ("Same again. ",) * 199 + ("Same again.",))
+
+
+async def _keeps(scene: Scenario, *answers: tuple[str, ...]) -> None:
+    session = await scene.start()
+    for chunks in answers:
+        text = "".join(chunks)
+        log = await play(session, scene.script([Say(text, chunks=chunks)]))
+        assert agent_text(log) == text, (agent_text(log), text)
+        assert end(log).reason == "completed", end(log)
 
 
 @case("accepts several prompts in one conversation")
@@ -44,7 +76,10 @@ async def two_turns(scene: Scenario) -> None:
     session = await scene.start()
     first = await play(session, scene.script([Say("First.")]))
     second = await play(session, scene.script([Say("Second.")]))
-    assert (said(first), said(second)) == ("First.", "Second."), (said(first), said(second))
+    assert (agent_text(first), agent_text(second)) == ("First.", "Second."), (
+        agent_text(first),
+        agent_text(second),
+    )
     turns = [entry.turn for entry in (*first, *second) if isinstance(entry.event, TurnStarted)]
     assert turns == [1, 2], turns
 
@@ -63,7 +98,7 @@ async def thinking(scene: Scenario) -> None:
         await scene.start(), scene.script([Think("Herons fish.", chunks=1), Say("Fish.")])
     )
     assert "Herons fish." in thought(log), thought(log)
-    assert said(log) == "Fish.", said(log)
+    assert agent_text(log) == "Fish.", agent_text(log)
 
 
 @case("reports the usage of a turn", "usage")
@@ -94,7 +129,7 @@ async def usage_of_calls(scene: Scenario) -> None:
         [third, Say("Both.")],
     )
     log = await play(await scene.start(approve="auto"), prompt)
-    assert said(log).endswith("Both."), (said(log), end(log))
+    assert agent_text(log).endswith("Both."), (agent_text(log), end(log))
     used = of(log, UsageReported)
     total = [
         sum(getattr(one, name) for one in used)

@@ -17,7 +17,7 @@ from tillerman.core.events import (
 from tillerman.sessions.session import Session
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say
-from tillerman.testing.scenario import MAX_WAIT, Scenario, call, do, of, play, said, until
+from tillerman.testing.scenario import MAX_WAIT, Scenario, agent_text, call, do, of, play, until
 
 
 async def _answered(session: Session, prompt: str, kind: Literal["allow", "deny"]) -> list[Entry]:
@@ -58,7 +58,7 @@ async def goes_on_after_denial(scene: Scenario) -> None:
     session = await scene.start(approve="ask")
     prompt = scene.script([do("shell", "date > d")], [Say("Then not.")])
     log = await _answered(session, prompt, "deny")
-    assert said(log).endswith("Then not."), (said(log), of(log, TurnEnded))
+    assert agent_text(log).endswith("Then not."), (agent_text(log), of(log, TurnEnded))
 
 
 @case("stays usable after a denial", "permissions")
@@ -66,7 +66,7 @@ async def usable_after_denial(scene: Scenario) -> None:
     session = await scene.start(approve="ask")
     await _answered(session, scene.script([do("shell", "date > d")], [Say("Then not.")]), "deny")
     log = await play(session, scene.script([Say("Still here.")]))
-    assert said(log) == "Still here.", said(log)
+    assert agent_text(log) == "Still here.", agent_text(log)
 
 
 @case("does not ask if the policy decides", "permissions")
@@ -96,4 +96,4 @@ async def question(scene: Scenario) -> None:
     session.answer(asked.request_id, Answer(option="allow", answers=words))
     async with asyncio.timeout(MAX_WAIT):
         await session.idle()
-    assert "Stork" in scene.told(), "its model did not hear the answer"
+    assert "Stork" in scene.model_input(), "its model did not hear the answer"

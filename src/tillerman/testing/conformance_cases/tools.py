@@ -8,12 +8,12 @@ from tillerman.testing.model_double.script import Say
 from tillerman.testing.scenario import (
     Scenario,
     UnsupportedAction,
+    agent_text,
     call,
     do,
     end,
     of,
     play,
-    said,
     shown,
 )
 
@@ -28,7 +28,7 @@ async def shell(scene: Scenario) -> None:
     assert "printf heron-" in begun.title, begun.title
     assert done.outcome == "completed", done
     assert "heron-42" in shown(done), shown(done)
-    assert said(log).endswith("Ran."), said(log)
+    assert agent_text(log).endswith("Ran."), agent_text(log)
 
 
 @case("distinguishes failed commands from successful ones")

@@ -11,13 +11,13 @@ from tillerman.testing.model_double.api import (
     Body,
     Spoken,
     asks_for_a_suggestion,
+    emitted_parts,
     event,
     formed,
     paced,
     pieces,
     place,
     play,
-    spoken_parts,
     tokens,
 )
 from tillerman.testing.model_double.script import (
@@ -84,8 +84,8 @@ def system_text(body: Body) -> str:
 
 def user_text(body: Body) -> str:
     # system messages among the others count: text sent during a turn arrives in one
-    said = [m["content"] for m in body.get("messages", []) if m["role"] != "assistant"]
-    return "\n".join(text for content in said for text in _texts(content))
+    messages = [m["content"] for m in body.get("messages", []) if m["role"] != "assistant"]
+    return "\n".join(text for content in messages for text in _texts(content))
 
 
 def blocks(body: Body, kind: str) -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator
 
 def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
     content = [
-        _finished(part, f"{reply_id}_{index}") for index, part in enumerate(spoken_parts(reply))
+        _finished(part, f"{reply_id}_{index}") for index, part in enumerate(emitted_parts(reply))
     ]
     message = _message(reply, reply_id, request, content)
     message["stop_reason"] = _stop_reason(reply)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from tillerman.testing.model_double.script import (
@@ -85,8 +85,8 @@ def place(spoken_parts: Iterable[tuple[bool, str]]) -> tuple[str, int]:
     """The scenario and step of a conversation, from its messages: (by the model, text)."""
     scenario, replies = DEFAULT, 0
     for by_model, text in spoken_parts:
-        if by_model and (kept := _SUMMARY.search(text)):  # some CLIs let the model repeat it
-            scenario, replies = kept[1], int(kept[2])
+        if by_model and (stored := _SUMMARY.search(text)):  # some CLIs let the model repeat it
+            scenario, replies = stored[1], int(stored[2])
         elif by_model:
             replies += not text.startswith(_MADE_UP)
         elif tags := _TAG.findall(_NOT_THE_USER.sub("", text)):
@@ -152,7 +152,7 @@ def play(
     return True
 
 
-def spoken_parts(reply: ModelMessage) -> list[Spoken]:
+def emitted_parts(reply: ModelMessage) -> list[Spoken]:
     return [part for part in reply.parts if isinstance(part, Say | Think | ModelToolCall)]
 
 
@@ -164,7 +164,9 @@ def paced(part: Say | Think) -> Iterator[Stall | str]:
         yield piece
 
 
-def pieces(text: str, count: int) -> list[str]:
+def pieces(text: str, count: int | tuple[str, ...]) -> Sequence[str]:
+    if not isinstance(count, int):
+        return count
     size = max(1, math.ceil(len(text) / max(1, count)))
     return [text[start : start + size] for start in range(0, len(text), size)]
 

@@ -12,11 +12,11 @@ from tillerman.testing.model_double.api import (
     Body,
     Spoken,
     data,
+    emitted_parts,
     formed,
     paced,
     place,
     play,
-    spoken_parts,
     tokens,
 )
 from tillerman.testing.model_double.script import (
@@ -86,8 +86,8 @@ def system_text(body: Body) -> str:
 
 
 def user_text(body: Body) -> str:
-    told = [content for content in body.get("contents", []) if content.get("role") != "model"]
-    return "\n".join(text for content in told for text in _texts(content))
+    reported = [content for content in body.get("contents", []) if content.get("role") != "model"]
+    return "\n".join(text for content in reported for text in _texts(content))
 
 
 def tool_results(body: Body) -> dict[str, str]:
@@ -112,7 +112,7 @@ def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator
 
 
 def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
-    parts = [_whole_part(part, f"{reply_id}_{at}") for at, part in enumerate(spoken_parts(reply))]
+    parts = [_whole_part(part, f"{reply_id}_{at}") for at, part in enumerate(emitted_parts(reply))]
     response = _response(reply, reply_id, request, parts, _finish_reason(reply))
     return json.dumps(response).encode()
 
@@ -142,8 +142,8 @@ def _texts(content: Body) -> list[str]:
 
 def _result_text(result: Body) -> str:
     response: Any = result["response"]
-    said = response.get("output", response.get("error", response))
-    return said if isinstance(said, str) else json.dumps(said)
+    reported = response.get("output", response.get("error", response))
+    return reported if isinstance(reported, str) else json.dumps(reported)
 
 
 def _form(body: Body) -> Body | None:

@@ -13,12 +13,12 @@ from tillerman.testing.model_double.api import (
     Spoken,
     asks_for_a_suggestion,
     data,
+    emitted_parts,
     formed,
     paced,
     pieces,
     place,
     play,
-    spoken_parts,
     tokens,
 )
 from tillerman.testing.model_double.script import (
@@ -77,7 +77,7 @@ def tool_results(body: Body) -> dict[str, str]:
 
 
 def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
-    calls = [part for part in spoken_parts(reply) if isinstance(part, ModelToolCall)]
+    calls = [part for part in emitted_parts(reply) if isinstance(part, ModelToolCall)]
 
     def chunk(delta: Body, finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
@@ -102,7 +102,7 @@ def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator
 
 
 def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
-    parts = list(enumerate(spoken_parts(reply)))
+    parts = list(enumerate(emitted_parts(reply)))
     calls = [
         _call(part, f"{reply_id}_{at}") for at, part in parts if isinstance(part, ModelToolCall)
     ]

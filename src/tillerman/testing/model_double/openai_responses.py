@@ -12,13 +12,13 @@ from tillerman.testing.model_double.api import (
     Beat,
     Body,
     Spoken,
+    emitted_parts,
     event,
     formed,
     paced,
     pieces,
     place,
     play,
-    spoken_parts,
     tokens,
 )
 from tillerman.testing.model_double.script import (
@@ -41,10 +41,10 @@ def kind(request: ModelRequest) -> str | None:
         case "POST", "/v1/responses/input_tokens":
             return "count"
         case "POST", "/v1/responses":
-            told = _turn_metadata(request.body)
-            if told.get("request_kind") == "compaction":
+            reported = _turn_metadata(request.body)
+            if reported.get("request_kind") == "compaction":
                 return "summary"
-            reviews = told.get("subagent_kind") == "guardian"  # whether an action is allowed
+            reviews = reported.get("subagent_kind") == "guardian"  # whether an action is allowed
             return "background" if reviews or not _offers_tools(request.body) else "turn"
     return None
 
@@ -88,7 +88,7 @@ def tool_results(body: Body) -> dict[str, str]:
 def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
     made = [
         _item(part, f"{reply_id}_{index}", request.body)
-        for index, part in enumerate(spoken_parts(reply))
+        for index, part in enumerate(emitted_parts(reply))
     ]
     yield event("response.created", response=_response(reply, reply_id, request, "in_progress"))
     finished = yield from play(
@@ -109,7 +109,7 @@ def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator
 def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
     made = [
         _item(part, f"{reply_id}_{index}", request.body)
-        for index, part in enumerate(spoken_parts(reply))
+        for index, part in enumerate(emitted_parts(reply))
     ]
     response = _response(reply, reply_id, request, _status(reply)) | {"output": made}
     return json.dumps(response).encode()
@@ -139,8 +139,8 @@ def _texts(content: Any) -> list[str]:
 
 
 def _turn_metadata(body: Body) -> Body:
-    told: Body = json.loads(body.get("client_metadata", {}).get("x-codex-turn-metadata", "{}"))
-    return told
+    reported: Body = json.loads(body.get("client_metadata", {}).get("x-codex-turn-metadata", "{}"))
+    return reported
 
 
 def _status(reply: ModelMessage) -> str:

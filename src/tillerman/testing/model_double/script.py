@@ -16,10 +16,10 @@ class _Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=str.low
 
 
 class Say(_Word, frozen=True):
-    """A text block, streamed in `chunks` pieces with `delay` seconds before each."""
+    """A text block, streamed in `chunks` pieces or in these, with `delay` seconds before each."""
 
     text: str
-    chunks: int = 3
+    chunks: int | tuple[str, ...] = 3
     delay: float = 0.0
 
 

@@ -87,8 +87,8 @@ class ModelDouble:
         """Resets to the initial state: no scenarios, no requests, every `ReplyHold` released."""
         for gate in self._gates.values():
             gate.set()
-        for kept in (self.scenarios, self.requests, self._attempts, self._reached, self._gates):
-            kept.clear()
+        for stored in (self.scenarios, self.requests, self._attempts, self._reached, self._gates):
+            stored.clear()
 
     async def seen(
         self, scenario: str = DEFAULT, step: int = 0, within: float = 10.0
@@ -203,7 +203,8 @@ class ModelDouble:
                 await asyncio.sleep(seconds)
             case ReplyHold(name, limit):
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._gates[name].wait(), limit)
+                    async with asyncio.timeout(limit):
+                        await self._gates[name].wait()
             case ConnectionCut(after):
                 await asyncio.sleep(after)
                 raise CutConnection
