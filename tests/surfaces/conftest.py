@@ -1,4 +1,4 @@
-"""The real program, run in a home and a project of its own; on a pipe or on a terminal."""
+"""The real program in a separate home and project; on a pipe or on a terminal."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Bench:
         )
 
     def mock(self, steps: list[dict[str, Any]], *words: str, **more: Any) -> Any:
-        """`tillerman run` with a script of its own for the embedded agent."""
+        """`tillerman run` with a script for the embedded agent."""
         return self.run("run", "-a", "mock", *words, json.dumps(steps), **more)
 
     def start(self, *words: str, **environment: str) -> Program:
@@ -73,7 +73,7 @@ class Bench:
     def terminal(
         self, *words: str, size: tuple[int, int] = (80, 40), **environment: str
     ) -> Terminal:
-        """Of so many columns and lines."""
+        """A terminal of this many columns and lines."""
         env = self.environment | environment
         terminal = Terminal(self.command(*words), self.project, env, size)
         self._processes.append(terminal.process)
@@ -93,7 +93,7 @@ class Bench:
 
 
 def _as_a_login_shell_would() -> None:
-    """The terminal is its own, and Ctrl-C is not ignored, as in the jobs of a script it is."""
+    """A controlling terminal of its own, and Ctrl-C not ignored, unlike in jobs of a script."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
@@ -103,7 +103,7 @@ _END = b"\x1b]the program has ended\x07"
 
 
 class Terminal:
-    """A program on a pseudo-terminal: type keys, wait for what is seen."""
+    """A program on a pseudo-terminal: types keys, waits for output."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Terminal:
             preexec_fn=_as_a_login_shell_would,  # noqa: PLW1509
         )
         self.before = termios.tcgetattr(slave)
-        self._slave = slave  # kept open: the end of the program is not the end of the terminal
+        self._slave = slave  # stays open: the end of the program is not the end of the terminal
         self._open = [slave, self._master]
         self.raw = b""
 
@@ -135,7 +135,7 @@ class Terminal:
         return _CONTROL.sub("", self.raw.decode("utf-8", "replace"))
 
     def wait_for(self, words: str, since: int = 0) -> int:
-        """Until the words are seen; returns where they end."""
+        """Waits for the text; returns where it ends."""
         deadline = time.monotonic() + MAX_WAIT
         while (at := self.text.find(words, since)) < 0:
             if time.monotonic() > deadline:
@@ -147,7 +147,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def press_until_end(self, key: str) -> int:
-        """A key that comes while a question is being drawn is no answer yet."""
+        """A key that is pressed while a dialog is being drawn is not an answer yet."""
         deadline = time.monotonic() + MAX_WAIT
         while self.process.poll() is None and time.monotonic() < deadline:
             self.press(key)
@@ -179,6 +179,12 @@ class Terminal:
         while self._open:
             os.close(self._open.pop())
 
+    def listen(self, seconds: float) -> None:
+        """Takes what is printed in this time."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._read(0.1)
+
     def _read(self, max_wait: float) -> bool:
         if not select.select([self._master], [], [], max_wait)[0]:
             return False
@@ -200,7 +206,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def wait_for_line(process: Program, words: str) -> str:
-    """The next line of its standard output that holds the words."""
+    """The next line of its standard output that contains the text."""
     assert process.stdout
     deadline = time.monotonic() + MAX_WAIT
     while time.monotonic() < deadline:

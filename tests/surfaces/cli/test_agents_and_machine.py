@@ -1,8 +1,9 @@
-"""Commands about agents and this machine, with programs that stand in for the agents' own."""
+"""Commands about agents and this machine, with stand-ins for the agents' programs."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def install(bench: Bench, name: str, body: str) -> Path:
 
 
 def stand_in(bench: Bench) -> None:
-    """A cursor-agent whose user is signed in."""
+    """A cursor-agent with a signed-in account."""
     install_cursor(bench.home / "bin", bench.home)
     bench.environment["PATH"] = f"{bench.home / 'bin'}:{BARE}"
 
@@ -76,11 +77,11 @@ def no_agent_of_this_machine(bench: Bench) -> None:
 
 
 def test_agents_are_listed_with_the_missing_steps(bench: Bench) -> None:
-    told = {one["name"]: one for one in json.loads(bench.run("agents", "--json").stdout)}
-    assert told["claude"]["installed"]["path"] is None
-    assert told["claude"]["tested"] == ["2.1.197", "2.1.325"]
-    assert (told["claude"]["state"], told["mock"]["state"]) == ("not installed", "ready")
-    assert "streaming" in told["mock"]["can"]
+    fields = {one["name"]: one for one in json.loads(bench.run("agents", "--json").stdout)}
+    assert fields["claude"]["installed"]["path"] is None
+    assert fields["claude"]["tested"] == ["2.1.197", "2.1.325"]
+    assert (fields["claude"]["state"], fields["mock"]["state"]) == ("not installed", "ready")
+    assert "streaming" in fields["mock"]["can"]
     text = bench.run("agents").stdout
     assert re.search(r"^claude +not installed +2\.1\.197 – 2\.1\.325$", text, re.MULTILINE)
     assert re.search(r"^mock +ready$", text, re.MULTILINE)
@@ -202,7 +203,7 @@ def test_models_of_an_agent_that_lists_none_come_from_the_table_and_are_marked(
     assert (model["id"], model["shipped"]) == ("acme-opus", True)
 
 
-def test_status_says_how_to_sign_in_with_an_exit_code(bench: Bench) -> None:
+def test_status_reports_how_to_sign_in_with_an_exit_code(bench: Bench) -> None:
     assert bench.run("status", "claude").returncode == 3
     program = install(bench, "claude", CLAUDE)
     hint = "run `claude auth login` or set ANTHROPIC_API_KEY"
@@ -217,9 +218,9 @@ def test_status_says_how_to_sign_in_with_an_exit_code(bench: Bench) -> None:
     signed_in = bench.run("status", "claude")
     assert signed_in.returncode == 0
     assert signed_in.stdout.startswith("claude  ready\n  signed in by browser as ann@example.org\n")
-    (told,) = json.loads(bench.run("status", "claude", "--json").stdout)
-    assert told["ready"] is True
-    assert told["account"] == {
+    (reported,) = json.loads(bench.run("status", "claude", "--json").stdout)
+    assert reported["ready"] is True
+    assert reported["account"] == {
         "signed_in": True, "method": "browser", "who": "ann@example.org", "hint": "",
     }  # fmt: skip
 
@@ -267,7 +268,7 @@ def test_a_failed_login_is_reported(bench: Bench) -> None:
     assert "error: `claude auth login` exited with 3\n" in failed.stderr
 
 
-def test_an_agent_without_a_login_says_which_variable_to_set(bench: Bench) -> None:
+def test_an_agent_without_a_login_reports_which_variable_to_set(bench: Bench) -> None:
     login = bench.run("login", "gemini")
     assert (login.returncode, login.stderr) == (
         2,
@@ -293,7 +294,7 @@ def test_an_agent_without_accounts_is_reported(bench: Bench) -> None:
 
 
 def test_mcp_servers_are_listed_added_and_removed(bench: Bench) -> None:
-    said = install(bench, "claude", CLAUDE).with_suffix(".words")
+    reported = install(bench, "claude", CLAUDE).with_suffix(".words")
     assert bench.run("mcp", "list", "-a", "claude").stdout == (
         "AGENT   SERVER  STATUS     COMMAND\n"
         "claude  docs    connected  npx docs-server\n"
@@ -304,17 +305,17 @@ def test_mcp_servers_are_listed_added_and_removed(bench: Bench) -> None:
     ]
     added = bench.run("mcp", "add", "docs", "-a", "claude", "--", "npx", "docs", "--port", "1")
     assert (added.returncode, added.stdout) == (0, "added MCP server docs to claude\n")
-    *_, config = json.loads(said.read_text())
+    *_, config = json.loads(reported.read_text())
     assert json.loads(config) == {"command": "npx", "args": ["docs", "--port", "1"]}
     bench.run("mcp", "add", "web", "--url", "https://example.org/mcp")
-    *_, config = json.loads(said.read_text())
+    *_, config = json.loads(reported.read_text())
     assert json.loads(config) == {"type": "http", "url": "https://example.org/mcp"}
     assert bench.run("mcp", "remove", "docs").returncode == 0
-    assert json.loads(said.read_text())[-1] == "docs"
+    assert json.loads(reported.read_text())[-1] == "docs"
 
 
 def test_a_secret_does_not_go_on_a_command_line_unless_requested(bench: Bench) -> None:
-    said = install(bench, "claude", CLAUDE).with_suffix(".words")
+    reported = install(bench, "claude", CLAUDE).with_suffix(".words")
     words = ("mcp", "add", "docs", "--env", "DOCS_TOKEN", "--", "npx", "docs")
     refused = bench.run(*words, DOCS_TOKEN="sk-docs-1234567")
     assert (refused.returncode, refused.stderr) == (
@@ -322,13 +323,13 @@ def test_a_secret_does_not_go_on_a_command_line_unless_requested(bench: Bench) -
         "error: claude accepts the value of DOCS_TOKEN only on its command line, which every user "
         "of this machine can read\nhint: use --yes to continue anyway, or add it by hand\n",
     )
-    assert not said.exists()
+    assert not reported.exists()
     config = '{"type": "http", "url": "https://x", "headers": {"Authorization": "Bearer sk-77"}}'
     from_stdin = ("mcp", "add", "docs", "--config", "-")
     assert bench.run(*from_stdin, input=config).returncode == 4
-    assert not said.exists()
+    assert not reported.exists()
     assert bench.run(*from_stdin, "--yes", input=config).returncode == 0
-    assert json.loads(json.loads(said.read_text())[-1]) == json.loads(config)
+    assert json.loads(json.loads(reported.read_text())[-1]) == json.loads(config)
 
 
 def test_unsupported_server_actions_of_an_agent_are_reported(bench: Bench) -> None:
@@ -391,6 +392,24 @@ def test_doctor_reports_every_level_of_isolation_and_its_fix(bench: Bench) -> No
     assert all(one["level"] == "ok" or (one["level"] == "note" and one["fix"]) for one in found)
 
 
+def test_doctor_reports_what_the_kernel_enforces(bench: Bench) -> None:
+    bench.mock([{"say": "x"}])
+    home = Path(bench.environment["TILLERMAN_HOME"])
+
+    def states(commands: str) -> dict[str, str]:
+        (home / "config.toml").write_text(f'[enforcement]\ncommands = "{commands}"\n')
+        findings = json.loads(bench.run("doctor", "--wait", "5", "--json").stdout)
+        texts = [one["text"] for one in findings if one["about"] == "enforcement"]
+        return dict(text.split(": ", 1) for text in texts)
+
+    assert list(states("auto")) == ["protected names", "denied paths", "denied commands"]
+    by_default = "enforced" if os.geteuid() == 0 else "advisory (for ordinary users"
+    assert states("auto")["denied commands"].startswith(by_default)
+    assert states("on")["denied commands"].startswith("enforced")
+    off = 'advisory (enforcement.commands is "off")'
+    assert states("off")["denied commands"] == off
+
+
 def test_doctor_continues_after_a_failure(bench: Bench) -> None:
     bench.mock([{"say": "x"}])
     home = Path(bench.environment["TILLERMAN_HOME"])
@@ -432,7 +451,7 @@ def of_agent(done: subprocess.CompletedProcess[str], name: str) -> dict[str, str
 def test_doctor_reports_how_an_agent_is_broken(bench: Bench, body: str) -> None:
     program = install(bench, "claude", body)
     done = bench.run("doctor", "--json")
-    assert done.returncode == 0  # nobody has chosen this agent
+    assert done.returncode == 0  # this agent was not selected
     finding = of_agent(done, "claude")
     assert finding["level"] == "note"
     where = f"claude: broken, unknown version at {program}, "
@@ -495,14 +514,14 @@ def test_doctor_finds_leftovers(bench: Bench) -> None:
     )
 
 
-# -- sessions that an agent keeps by itself --------------------------------------------------------
+# -- sessions that an agent stores by itself -------------------------------------------------------
 
 STORED = Path(__file__).parents[2] / "recordings" / "claude" / "stored_session.jsonl"
 NATIVE = "bd1646d1-942a-49b1-8901-acd4b28b9780"
 
 
 def keep_session(bench: Bench, secret: str = "") -> None:
-    """A session that Claude Code kept of the project."""
+    """A session of the project in Claude Code's files."""
     slug = re.sub(r"[^A-Za-z0-9]", "-", str(bench.project.resolve()))
     folder = bench.home / ".claude" / "projects" / slug
     folder.mkdir(parents=True)

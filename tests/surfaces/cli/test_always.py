@@ -1,4 +1,4 @@
-"""People who say "always": the rule is shown first, counts from then on, and can be forgotten."""
+"""Answers of "always": the rule is shown first, applies from then on, and can be forgotten."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ ASKS = json.dumps([{"run": "touch a.txt"}, {"say": "Done."}])
 
 
 def asked(bench: Bench, *words: str) -> tuple[Program, str]:
-    """A session that waits in another process, and what its request is called."""
+    """A session that waits in another process, and the id of its request."""
     owner = bench.start("run", "-a", "mock", "--approve", "ask", "--json", *words, ASKS)
     entry = json.loads(wait_for_line(owner, "permission_requested"))
     return owner, f"{entry['session']}/{entry['event']['request_id']}"
@@ -35,8 +35,8 @@ def test_the_dialog_shows_the_rule_before_it_is_remembered_for_the_session(bench
     terminal.wait_for("→ allowed always in this session by you")
     assert terminal.end() == 0
     session = json.loads(bench.run("sessions", "list", "--json").stdout)[0]["id"]
-    kept = bench.run("requests", "remembered", "--session", session).stdout
-    assert "allow touch a.txt" in kept
+    stored = bench.run("requests", "remembered", "--session", session).stdout
+    assert "allow touch a.txt" in stored
     assert goes_on_unasked(bench, "--resume", session)
     assert not goes_on_unasked(bench)
     assert bench.run("requests", "forget", "2", "--session", session).returncode == 2
@@ -101,7 +101,7 @@ def test_a_script_confirms_in_advance_and_reads_the_rule(
     assert (done.returncode, done.stderr) == (0, line)
 
 
-def test_remembered_rules_are_listed_and_forgotten(bench: Bench) -> None:
+def test_remembered_rules_are_listed_and_removed(bench: Bench) -> None:
     assert bench.run("requests", "remembered").stdout == (
         f"no remembered answers for {bench.project}\n"
     )
@@ -110,8 +110,8 @@ def test_remembered_rules_are_listed_and_forgotten(bench: Bench) -> None:
     listed = bench.run("requests", "remembered").stdout.splitlines()
     assert listed[0] == f"always, in {bench.project}:"
     assert listed[2].split(maxsplit=3) == ["1", "just", "now", "allow touch a.txt"]
-    (kept,) = json.loads(bench.run("requests", "remembered", "--json").stdout)
-    assert kept["told"] == "allow `touch a.txt`"
+    (stored,) = json.loads(bench.run("requests", "remembered", "--json").stdout)
+    assert stored["told"] == "allow `touch a.txt`"
     assert bench.run("requests", "forget", "2").returncode == 2
     gone = bench.run("requests", "forget", "1")
     assert (gone.returncode, gone.stdout) == (0, "forgotten: allow touch a.txt\n")

@@ -1,6 +1,6 @@
-"""Every command where the machine is not as it should be: a clear error, and nothing left behind.
+"""Every command on a machine with a fault: a clear error, and no leftovers.
 
-The commands come from the parser, so that a new one is asked as well.
+The commands come from the parser, so that a new one is tested too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CLEAR = re.compile(r"(error|tillerman): .{8,}")
 
 @dataclass(frozen=True)
 class Command:
-    """Its words, with a value for each argument that it must have."""
+    """Its arguments, with a value for each required one."""
 
     words: tuple[str, ...]
     parser: argparse.ArgumentParser = field(compare=False)
@@ -55,7 +55,7 @@ class Command:
         return line
 
     def lines_with(self, bad: str) -> Iterator[list[str]]:
-        """One for each argument and each option that takes a value."""
+        """One for each argument and each option with a value."""
         line = self.line()
         for place in range(len(self.words), len(line)):
             if not line[place].startswith("-"):
@@ -83,7 +83,7 @@ COMMANDS = {" ".join(command.words): command for command in _leaves(build())}
 
 @dataclass
 class Machine:
-    """A home, a project and a folder for temporary files; what is made in them is seen."""
+    """A home, a project and a folder for temporary files; new files in them are detected."""
 
     base: Path
     wrapper: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ def output_cannot_be_written(machine: Machine) -> None:
     machine.stdout = Path("/dev/full")
 
 
-CONDITIONS: dict[Condition, str] = {  # what the error of a command tells that cannot work then
+CONDITIONS: dict[Condition, str] = {  # text in the error of a command that cannot work then
     home_is_relative: "error: HOME is not an absolute path: some/home",
     current_folder_is_gone: "error: the current folder no longer exists",
     home_may_not_be_written: "Permission denied",
@@ -199,14 +199,14 @@ def check(machine: Machine, condition: Condition, name: str) -> None:
         assert done.returncode in (1, 2), seen
         assert CONDITIONS[condition] in done.stderr, seen
     elif done.returncode:
-        told = done.stderr.strip().splitlines() or done.stdout.strip().splitlines()
-        assert CLEAR.match(told[0]) or name in ("doctor", "sessions search"), seen
+        reported = done.stderr.strip().splitlines() or done.stdout.strip().splitlines()
+        assert CLEAR.match(reported[0]) or name in ("doctor", "sessions search"), seen
     if condition is not output_cannot_be_written:
         assert machine.files() == before, seen
 
 
 def sampled(names: list[str], *, one_in: int) -> list[object]:
-    """All of them in the long form, one in so many by default."""
+    """All of them in the long form, otherwise one in so many."""
     long = pytest.mark.torture
     return [pytest.param(name, marks=[long] if n % one_in else []) for n, name in enumerate(names)]
 
@@ -243,7 +243,7 @@ def test_the_folders_that_a_command_creates_are_private(machine: Machine, name: 
 
 
 @pytest.mark.parametrize("name", sampled(list(COMMANDS), one_in=8))
-def test_an_argument_that_is_not_utf8_is_refused_wherever_it_stands(
+def test_an_argument_that_is_not_utf8_is_refused_in_any_position(
     machine: Machine, name: str
 ) -> None:
     before = machine.files()
@@ -251,8 +251,8 @@ def test_an_argument_that_is_not_utf8_is_refused_wherever_it_stands(
         done = machine.run(line)
         place = next(n for n, word in enumerate(line, start=1) if NOT_UTF8 in word)
         word = line[place - 1].replace(NOT_UTF8, "caf\\xe9")
-        told = done.stderr.splitlines()[0]
-        assert (done.returncode, told) == (2, f"error: argument {place} is not UTF-8: {word}")
+        reported = done.stderr.splitlines()[0]
+        assert (done.returncode, reported) == (2, f"error: argument {place} is not UTF-8: {word}")
     assert machine.files() == before
 
 
@@ -260,8 +260,8 @@ def test_an_argument_that_is_not_utf8_is_refused_wherever_it_stands(
 def test_help_that_cannot_be_written_is_an_error(machine: Machine, name: str) -> None:
     output_cannot_be_written(machine)
     done = machine.run([*COMMANDS[name].words, "--help"])
-    told = "error: the output could not be written: No space left on device\n"
-    assert (done.returncode, done.stderr) == (1, told)
+    message = "error: the output could not be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, message)
 
 
 @pytest.mark.parametrize("line", ["--help", "run --help", "sessions", "schema", "--version"])
@@ -270,8 +270,8 @@ def test_unbuffered_output_that_cannot_be_written_is_an_error(tmp_path: Path, li
     with Path("/dev/full").open("wb") as full:
         words = [sys.executable, "-m", "tillerman", *line.split()]
         done = subprocess.run(words, cwd=tmp_path, env=env, stdout=full, stderr=subprocess.PIPE)
-    told = b"error: the output could not be written: No space left on device\n"
-    assert (done.returncode, done.stderr) == (1, told)
+    result = b"error: the output could not be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, result)
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def test_sessions_are_listed_newest_first(told: Bench) -> None:
         ("-a", "claude"): "no sessions with claude: `tillerman agents` lists all agents\n",
         ("-a", "nope", "--json"): "[]\n",
     }
-    for words, said in none.items():
-        assert told.run("sessions", "list", *words).stdout == said
+    for words, reported in none.items():
+        assert told.run("sessions", "list", *words).stdout == reported
 
 
 def test_a_sessions_state_is_how_its_last_turn_ended(bench: Bench) -> None:
@@ -108,7 +108,8 @@ def test_a_session_is_exported_as_markdown_jsonl_and_html(told: Bench) -> None:
     bad = told.run("sessions", "export", session, "-o", "/nowhere/x")
     assert (bad.returncode, bad.stderr) == (
         2,
-        "error: cannot write /nowhere/x: No such file or directory\n",
+        "error: cannot write /nowhere/x: No such file or directory\n"
+        "hint: choose another file with -o\n",
     )
 
 
@@ -133,8 +134,8 @@ def test_sessions_are_forked_renamed_and_deleted(told: Bench) -> None:
     assert copy in ids(told)
     assert told.run("sessions", "rename", copy, "a new \x1b[1mname").returncode == 0
     assert "a new name" in told.run("sessions", "list").stdout
-    kept = told.run("sessions", "delete", copy)
-    assert (kept.returncode, kept.stderr) == (
+    stored = told.run("sessions", "delete", copy)
+    assert (stored.returncode, stored.stderr) == (
         2,
         "error: nothing was deleted\nhint: --yes deletes without confirmation\n",
     )
@@ -174,8 +175,10 @@ def test_last_in_a_folder_without_sessions_is_an_error(told: Bench) -> None:
 
 
 def test_bad_titles_prompts_and_requests_are_refused(told: Bench) -> None:
-    assert told.run("sessions", "rename", "last", " \x1b ").stderr == "error: the title is empty\n"
-    assert told.run("sessions", "prompt", "last", " ").stderr == "error: the prompt is empty\n"
+    title = told.run("sessions", "rename", "last", " \x1b ").stderr
+    assert title.startswith("error: the title is empty\nhint: ")
+    prompt = told.run("sessions", "prompt", "last", " ").stderr
+    assert prompt.startswith("error: the prompt is empty\nhint: ")
     unknown = told.run("requests", "answer", "r9", "allow")
     assert unknown.returncode == 1
     assert unknown.stderr.startswith("error: request 'r9' is not open")
@@ -244,8 +247,8 @@ def test_a_projects_settings_count_after_they_are_trusted(bench: Bench) -> None:
     (bench.project / ".tillerman").mkdir()
     file = bench.project / ".tillerman" / "config.toml"
     file.write_text('approve = "auto"\n')
-    said = bench.mock([{"say": "x"}])
-    assert said.stderr.splitlines()[0] == (
+    reported = bench.mock([{"say": "x"}])
+    assert reported.stderr.splitlines()[0] == (
         "warning: settings of this project are ignored: approve "
         "(`tillerman config show` shows why, `tillerman trust` enables them)"
     )
@@ -320,7 +323,7 @@ def test_starting_up_loads_nothing_heavy(bench: Bench, words: str) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert [name for name in HEAVY if name in loaded] == []
     if words == "--version":
-        assert done.stdout.startswith("tillerman 0.")
+        assert done.stdout.startswith("tillerman 1.")
         assert "argparse" not in loaded
 
 

@@ -1,4 +1,4 @@
-"""Documents that are made from the program, and must not fall behind it."""
+"""Documents generated from the program are up to date."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Entries in, screen text out; compared whole, as a terminal of 72 columns shows it."""
+"""Entries rendered as screen text; compared completely, at 72 columns."""
 
 import io
 import random
@@ -268,8 +268,8 @@ def test_a_cost_computed_by_tillerman_is_marked() -> None:
 
 
 def test_a_summary_for_the_next_agent_is_not_printed() -> None:
-    told = UserMessage(text="You take over.\nWrite `a`: completed", how="handoff")
-    assert screen(told) == ["the agent gets a summary of the session so far (2 lines)"]
+    reported = UserMessage(text="You take over.\nWrite `a`: completed", how="handoff")
+    assert screen(reported) == ["the agent gets a summary of the session so far (2 lines)"]
 
 
 def test_a_withdrawn_message_that_is_not_sealed_is_dropped() -> None:

@@ -1,4 +1,4 @@
-"""Under --json, a command that fails before there is a session prints one object for programs."""
+"""With --json, a command that fails before a session exists prints one JSON object."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from tests.surfaces.conftest import Bench
 from tillerman.core import errors
-from tillerman.core.errors import TillermanError
-from tillerman.surfaces.cli.views.error_report import kind_of, wants_json
+from tillerman.core.errors import TillermanError, kind_of
+from tillerman.surfaces.cli.views.error_report import wants_json
 
 FAILURES = {
     "run --json -a cluade hello": ("agent_unknown", 2),
@@ -41,9 +41,9 @@ def test_a_failure_is_one_object(bench: Bench, line: str) -> None:
     error = json.loads(ran.stdout)["error"]
     assert (error["kind"], error["exit_code"]) == (kind, code)
     assert error["message"]
-    told = ran.stderr.splitlines()
-    assert f"error: {' '.join(error['message'].split())}" in told
-    assert not error["hint"] or f"hint: {' '.join(error['hint'].split())}" in told
+    reported = ran.stderr.splitlines()
+    assert f"error: {' '.join(error['message'].split())}" in reported
+    assert not error["hint"] or f"hint: {' '.join(error['hint'].split())}" in reported
 
 
 def test_a_broken_config_is_an_object_too(bench: Bench) -> None:
@@ -60,7 +60,7 @@ def test_without_json_standard_output_stays_empty(bench: Bench) -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
 
 
-def test_words_after_two_dashes_are_not_ours() -> None:
+def test_arguments_after_two_dashes_are_passed_on() -> None:
     assert wants_json(["sessions", "list", "--json"])
     assert wants_json(["run", "--json=summary", "hello"])
     assert not wants_json(["mcp", "add", "x", "--", "server", "--json"])

@@ -1,4 +1,4 @@
-"""`tillerman doctor --gate` where there is nothing to try; tests/real has those that are tried."""
+"""`tillerman doctor --gate` without anything to probe; tests/real has the probes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tillerman handoff`: a session goes over to another agent, and stays with it."""
+"""`tillerman handoff`: another agent takes over a session, and keeps it."""
 
 import json
 import signal
@@ -11,12 +11,12 @@ import pytest
 
 from tests.surfaces.conftest import MAX_WAIT, Bench, Program
 
-ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats what it is told
+ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats its prompt
 
 
 @pytest.fixture
 def two(bench: Bench) -> Bench:
-    """With other agents besides mock, and a session of mock that stopped half-way."""
+    """Other agents besides mock, and a session of mock that stopped half-way."""
     folder = bench.home.parent / "tillerman"
     folder.mkdir()
     command = f"{sys.executable} {ECHO} --acp"
@@ -59,15 +59,15 @@ def test_json_has_the_handover_in_the_log(two: Bench) -> None:
     done = two.run("handoff", "last", "-a", "echo", "--json", "Now the rest.")
 
     assert done.returncode == 0, done.stderr
-    told = events(done.stdout)
-    kinds = [event["type"] for event in told]
+    reported = events(done.stdout)
+    kinds = [event["type"] for event in reported]
     assert kinds.count("turn_started") == kinds.count("turn_ended") == 1
-    [started] = [event for event in told if event["type"] == "turn_started"]
+    [started] = [event for event in reported if event["type"] == "turn_started"]
     assert started["prompt"] == "Now the rest."
-    assert {"type": "agent_started", "agent": "echo"}.items() <= told[0].items()
+    assert {"type": "agent_started", "agent": "echo"}.items() <= reported[0].items()
     notice = {"level": "info", "kind": "handoff", "text": "mock hands over to echo"}
-    assert {"type": "notice", **notice} in told
-    [account] = [event for event in told if event["type"] == "user_message"]
+    assert {"type": "notice", **notice} in reported
+    [account] = [event for event in reported if event["type"] == "user_message"]
     assert (account["how"], "Half." in account["text"]) == ("handoff", True)
 
     summary = two.run("handoff", "last", "-a", "again", "--json=summary", "Mine.")

@@ -1,4 +1,4 @@
-"""`tillerman hooks` and `tillerman hook`, by the real program in its own home and project."""
+"""`tillerman hooks` and `tillerman hook`, as the real program in a separate home and project."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def call(bench: Bench, tool: str, **input: Any) -> bytes:
 def asked(
     bench: Bench, line: str, payload: bytes, **environment: str
 ) -> tuple[int, str | None, bytes]:
-    """What a CLI would hear: the exit code, the decision, and what is on stderr."""
+    """What a CLI would get: the exit code, the decision, and stderr."""
     ran = subprocess.run(
         ["/bin/sh", "-c", line],
         cwd=bench.project,
@@ -43,8 +43,8 @@ def asked(
         capture_output=True,
         timeout=60,
     )
-    said = json.loads(ran.stdout)["hookSpecificOutput"] if ran.stdout else {}
-    return ran.returncode, said.get("permissionDecision"), ran.stderr
+    parsed = json.loads(ran.stdout)["hookSpecificOutput"] if ran.stdout else {}
+    return ran.returncode, parsed.get("permissionDecision"), ran.stderr
 
 
 def users_config(bench: Bench, text: str) -> None:
@@ -158,14 +158,14 @@ def test_the_policy_decides_and_the_cli_asks_about_undecided_calls(bench: Bench)
 def test_a_rule_that_rewrites_changes_the_input(bench: Bench) -> None:
     users_config(bench, '[[rules]]\ncommand = "npm install"\nrewrite = "npm ci"\n')
     given = call(bench, "Bash", command="npm install", timeout=5)
-    said = bench.run("hook", "claude", "PreToolUse", input=given)
-    assert json.loads(said.stdout)["hookSpecificOutput"]["updatedInput"] == {
+    output = bench.run("hook", "claude", "PreToolUse", input=given)
+    assert json.loads(output.stdout)["hookSpecificOutput"]["updatedInput"] == {
         "command": "npm ci",
         "timeout": 5,
     }
     given = given.replace(b'"Bash"', b'"run_shell_command"')
-    said = bench.run("hook", "qwen", "PreToolUse", input=given)
-    decided = json.loads(said.stdout)["hookSpecificOutput"]
+    output = bench.run("hook", "qwen", "PreToolUse", input=given)
+    decided = json.loads(output.stdout)["hookSpecificOutput"]
     assert decided["permissionDecision"] == "deny"
     assert "npm ci" in decided["permissionDecisionReason"]
 
@@ -181,17 +181,17 @@ def test_an_unreadable_event_is_denied(bench: Bench, agent: str, payload: bytes)
         "gemini": "BeforeTool",
         "opencode": "tool.execute.before",
     }.get(agent, "PreToolUse")
-    said = bench.run("hook", agent, event, input=payload)
-    assert (said.returncode, said.stdout) == (2, "")
-    assert said.stderr.startswith("tillerman: ")
+    output = bench.run("hook", agent, event, input=payload)
+    assert (output.returncode, output.stdout) == (2, "")
+    assert output.stderr.startswith("tillerman: ")
 
 
 def test_an_unknown_event_is_denied(bench: Bench) -> None:
     for agent in AGENTS:
-        said = bench.run(
+        output = bench.run(
             "hook", agent, "BeforeEverything", input=call(bench, "Read", file_path="a")
         )
-        assert (said.returncode, said.stdout) == (2, "")
+        assert (output.returncode, output.stdout) == (2, "")
 
 
 def test_an_unreadable_policy_denies(bench: Bench) -> None:
@@ -234,16 +234,16 @@ def test_a_search_over_a_folder_with_a_denied_file_leaves_it_out_or_is_asked_abo
     (bench.project / "link").symlink_to("conf/.env")
     (bench.project / "links/c.py").symlink_to("../conf/.env")
 
-    said = bench.run("hook", "claude", "PreToolUse", input=call(bench, tool, **input))
-    told = json.loads(said.stdout)["hookSpecificOutput"]
+    output = bench.run("hook", "claude", "PreToolUse", input=call(bench, tool, **input))
+    reported = json.loads(output.stdout)["hookSpecificOutput"]
     if decision == "narrowed":
         left_out = ".env" if input.get("path") == "conf" else "conf/.env"
-        assert (told["permissionDecision"], told["updatedInput"]) == (
+        assert (reported["permissionDecision"], reported["updatedInput"]) == (
             "allow",
             {**input, "glob": f"!**/{left_out}"},
         )
     else:
-        assert (told["permissionDecision"], "updatedInput" in told) == (decision, False)
+        assert (reported["permissionDecision"], "updatedInput" in reported) == (decision, False)
 
 
 def test_a_removed_program_denies_with_a_message(bench: Bench) -> None:
@@ -260,8 +260,8 @@ def test_no_module_of_the_project_replaces_ours(bench: Bench) -> None:
         (bench.project / name).mkdir()
         (bench.project / name / "__init__.py").write_text("import os; os._exit(0)\n")
     payload = call(bench, "Write", file_path="/etc/x")
-    said = asked(bench, command(bench), payload, PYTHONPATH=str(bench.project))
-    assert said == (0, "deny", b"")
+    reported = asked(bench, command(bench), payload, PYTHONPATH=str(bench.project))
+    assert reported == (0, "deny", b"")
 
 
 def test_an_agent_outside_the_project_is_not_inside_its_new_folder(
@@ -300,7 +300,7 @@ def test_the_examples_of_the_documents_print_what_they_should(bench: Bench) -> N
     text = (Path(__file__).parents[3] / "docs/hooks.md").read_text()
     lines = [line for line in text.splitlines() if line.startswith("echo ")]
     program = shlex.join(bench.command())
-    said = [
+    messages = [
         subprocess.run(
             ["/bin/sh", "-c", line.replace("| tillerman", f"| {program}")],
             cwd=bench.project,
@@ -311,7 +311,7 @@ def test_the_examples_of_the_documents_print_what_they_should(bench: Bench) -> N
         ).stdout
         for line in lines
     ]
-    decisions = [json.loads(one) for one in said]
+    decisions = [json.loads(one) for one in messages]
     assert decisions[0]["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert decisions[1] == {"decision": "allow"}
 

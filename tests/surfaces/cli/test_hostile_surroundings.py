@@ -1,4 +1,4 @@
-"""Pipes, signals, files and numbers that are not what a program expects."""
+"""Pipes, signals, files and numbers that a program does not expect."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def test_json_holds_no_terminal_control(tmp_path: Path) -> None:
     shown = tillerman(tmp_path, "sessions", "show", "last", "--json").communicate(timeout=30)[0]
     for text in (lines, shown.decode()):
         assert not set("\x9b\u202e\x7f") & set(text)
-        said = [json.loads(line)["event"] for line in text.splitlines()]
-        assert words in "".join(e["text"] for e in said if e["type"] == "message_chunk")
+        messages = [json.loads(line)["event"] for line in text.splitlines()]
+        assert words in "".join(e["text"] for e in messages if e["type"] == "message_chunk")
 
 
 @pytest.mark.parametrize(
@@ -173,31 +173,33 @@ def test_a_setting_that_does_not_fit_on_the_disk_is_not_called_lost_output(
 def test_an_export_that_does_not_fit_on_the_disk_leaves_no_file(
     tmp_path: Path, small_volume: Path
 ) -> None:
-    said = json.dumps([{"say": "x" * 100_000}])
-    tillerman(tmp_path, "run", "-a", "mock", said).communicate(timeout=30)
+    reported = json.dumps([{"say": "x" * 100_000}])
+    tillerman(tmp_path, "run", "-a", "mock", reported).communicate(timeout=30)
     fill(small_volume)
     file = small_volume / "session.md"
     export = tillerman(tmp_path, "sessions", "export", "last", "-o", str(file))
     errors = export.communicate(timeout=20)[1].decode()
     assert (export.returncode, errors) == (
         2,
-        f"error: cannot write {file}: No space left on device\n",
+        f"error: cannot write {file}: No space left on device\nhint: choose another file with -o\n",
     )
     assert not file.exists()
 
 
-def test_a_run_that_waits_for_space_on_the_disk_says_so(tmp_path: Path, small_volume: Path) -> None:
+def test_a_run_that_waits_for_space_on_the_disk_reports_it(
+    tmp_path: Path, small_volume: Path
+) -> None:
     run = tillerman(
         tmp_path, "run", "-a", "mock", '[{"say":"Hello."}]', TILLERMAN_HOME=str(small_volume)
     )
     try:
         assert run.stderr
         os.set_blocking(run.stderr.fileno(), False)
-        told = b""
+        result = b""
         end = time.monotonic() + 20
-        while b"the disk of the store is full" not in told:
-            assert time.monotonic() < end, told
-            told += run.stderr.read() or b""
+        while b"the disk of the store is full" not in result:
+            assert time.monotonic() < end, result
+            result += run.stderr.read() or b""
             time.sleep(0.05)
         run.send_signal(signal.SIGINT)
         time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""Whatever is loaded first loads all that it needs."""
+"""Every module imports all that it needs, whichever is loaded first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 from tests.stand_ins.warm_python import LIBRARIES, OURS
 from tillerman.surfaces import cli
 
-# Each in a process of its own, where nothing of ours is loaded yet.
+# Each in a new process, where no module of ours is loaded yet.
 FIRST = """
 import os, sys
 from importlib import import_module

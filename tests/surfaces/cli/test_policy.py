@@ -1,4 +1,4 @@
-"""`tillerman policy`, and sessions that go by the rules of config files."""
+"""`tillerman policy`, and sessions with rules of config files."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_check_lists_the_rules_of_a_file_and_what_is_never_reached(
         "file.4",
     ]
     assert "never reached: see no-rm" in done.stdout
-    told = json.loads(bench.run("policy", "check", str(file), "--json").stdout)
-    assert told[0] == {
+    fields = json.loads(bench.run("policy", "check", str(file), "--json").stdout)
+    assert fields[0] == {
         "name": "no-rm",
         "deny": "use trash instead",
         "command": "rm *",
@@ -117,7 +117,8 @@ def test_check_reports_where_a_file_is_invalid(bench: Bench, tmp_path: Path) -> 
     gone = bench.run("policy", "check", str(tmp_path / "gone.toml"))
     assert (gone.returncode, gone.stderr) == (
         2,
-        f"error: {tmp_path / 'gone.toml'} cannot be read: No such file or directory\n",
+        f"error: {tmp_path / 'gone.toml'} cannot be read: No such file or directory\n"
+        "hint: check that it exists, and its permissions\n",
     )
 
 
@@ -132,8 +133,8 @@ def test_explain_reports_the_rule_its_source_and_that_it_is_advice(
 ) -> None:
     done = bench.run("policy", "explain", "--", "Bash", "ls; rm x > /dev/null")
     assert (done.returncode, done.stderr) == (0, "")
-    *told, enforced, advice = done.stdout.splitlines()
-    assert (told, advice) == (
+    *reported, enforced, advice = done.stdout.splitlines()
+    assert (reported, advice) == (
         [
             f"deny  by no-rm, from {config}:1",
             "       use trash instead",
@@ -157,8 +158,8 @@ def test_explain_reports_the_rule_its_source_and_that_it_is_advice(
 
 def test_explain_takes_agent_mode_and_preset(bench: Bench, config: Path) -> None:
     def rule(*words: str) -> str:
-        told = bench.run("policy", "explain", "--json", *words)
-        return str(json.loads(told.stdout)["decision"]["rule"])
+        result = bench.run("policy", "explain", "--json", *words)
+        return str(json.loads(result.stdout)["decision"]["rule"])
 
     write = ("--", "Write", '{"file_path": "a.py"}')
     assert rule(*write) == "ask.rest"
@@ -170,8 +171,8 @@ def test_explain_takes_agent_mode_and_preset(bench: Bench, config: Path) -> None
 
 
 def test_explain_can_list_every_rule_that_it_passed(bench: Bench, config: Path) -> None:
-    told = bench.run("policy", "explain", "-v", "--json", "--", "Bash", '{"command": "touch x"}')
-    step = json.loads(told.stdout)["steps"][0]
+    result = bench.run("policy", "explain", "-v", "--json", "--", "Bash", '{"command": "touch x"}')
+    step = json.loads(result.stdout)["steps"][0]
     assert (step["what"], step["decision"]["rule"]) == ("touch x", "touch")
     assert step["passed"][-1] == "no-rm"
     assert step["passed"][0] == "mode.writes"
@@ -198,10 +199,13 @@ def test_explain_reports_errors_in_its_arguments(bench: Bench) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: INPUT: not JSON: ")
     gone = bench.run("policy", "explain", "-C", "/nowhere/at/all", "--", "Read")
-    assert (gone.returncode, gone.stderr) == (2, "error: /nowhere/at/all: no such folder\n")
+    assert (gone.returncode, gone.stderr) == (
+        2,
+        "error: /nowhere/at/all: no such folder\nhint: create it, or give another folder\n",
+    )
     kind = bench.run("policy", "explain", "--", "shell", '{"command": "rm -rf /"}')
-    told = "error: unknown tool 'shell'\nhint: did you mean Bash?\n"
-    assert (kind.returncode, kind.stderr) == (2, told)
+    message = "error: unknown tool 'shell'\nhint: did you mean Bash?\n"
+    assert (kind.returncode, kind.stderr) == (2, message)
 
 
 def test_the_name_of_a_rule_writes_nothing_but_text_to_a_terminal(
@@ -219,10 +223,10 @@ def test_the_name_of_a_rule_writes_nothing_but_text_to_a_terminal(
         ("check",),
         ("test", str(cases)),
     ):
-        told = bench.run("policy", *words).stdout
-        assert "allow by me" in told
-        assert "\nallow" not in told
-        assert not {"\x1b", "\x07"} & set(told)
+        reported = bench.run("policy", *words).stdout
+        assert "allow by me" in reported
+        assert "\nallow" not in reported
+        assert not {"\x1b", "\x07"} & set(reported)
 
 
 @pytest.mark.parametrize(
@@ -263,8 +267,8 @@ def test_cases_that_are_decided_otherwise_are_a_table_and_an_exit_of_1(
             "3 cases, 1 with a different decision",
         ],
     )
-    told = json.loads(bench.run("policy", "test", str(cases), "--json").stdout)
-    assert (told["cases"], [row["number"] for row in told["differing"]]) == (3, [2])
+    fields = json.loads(bench.run("policy", "test", str(cases), "--json").stdout)
+    assert (fields["cases"], [row["number"] for row in fields["differing"]]) == (3, [2])
     cases.write_text('[[cases]]\ncommand = "rm x"\nexpect = "deny"\n')
     passed = bench.run("policy", "test", str(cases))
     assert (passed.returncode, passed.stdout) == (0, "1 case\n")

@@ -142,7 +142,7 @@ async def test_following_reports_how_the_command_ended(
 
 
 async def test_a_follower_sleeps_while_nothing_is_written(bench: Bench, served: Session) -> None:
-    """No more than a few switches to it in a second and a half."""
+    """At most a few context switches in a second and a half."""
     process = await start(served, "echo begun; exec sleep 60")
     follower = bench.start("logs", "-f", process)
     await asyncio.to_thread(wait_for_line, follower, "begun")

@@ -1,4 +1,4 @@
-"""`tillerman protected`: what was undone is listed, and taken back."""
+"""`tillerman protected`: undone changes are listed, and applied again."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_undone_changes_are_listed_and_restored(tmp_path: Path) -> None:
     (row,) = json.loads(tillerman(tmp_path, "protected", "list", "--json").stdout)
     assert (row["path"], row["act"], row["session"]) == (".mcp.json", "created", "session1")
     assert row["id"] in tillerman(tmp_path, "protected", "list").stdout
-    said = tillerman(tmp_path, "protected", "take-back", row["id"])
-    assert (said.returncode, path.read_text()) == (0, "{}")
+    output = tillerman(tmp_path, "protected", "take-back", row["id"])
+    assert (output.returncode, path.read_text()) == (0, "{}")
     assert json.loads(tillerman(tmp_path, "protected", "list", "--json").stdout) == []
     (row,) = json.loads(tillerman(tmp_path, "protected", "list", "--all", "--json").stdout)
     assert row["taken_back"] is True
 
 
 def test_an_unknown_change_is_refused_with_the_next_step(tmp_path: Path) -> None:
-    said = tillerman(tmp_path, "protected", "take-back", "ffff")
-    assert said.returncode == 2
-    assert "`tillerman protected list --all` lists them" in said.stderr
+    output = tillerman(tmp_path, "protected", "take-back", "ffff")
+    assert output.returncode == 2
+    assert "`tillerman protected list --all` lists them" in output.stderr

@@ -62,7 +62,7 @@ def project(bench: Bench, tmp_path: Path) -> Project:
     return Project(bench, tmp_path)
 
 
-def told(bench: Bench) -> dict[str, Any]:
+def status_json(bench: Bench) -> dict[str, Any]:
     return dict(json.loads(bench.run("repo", "status", "--json").stdout))
 
 
@@ -85,7 +85,7 @@ def test_the_status_is_one_line_and_its_details(
 
 def test_programs_get_the_whole_status(bench: Bench, gh: GhStandIn, project: Project) -> None:
     gh.shows("pr_draft")
-    found = told(bench)
+    found = status_json(bench)
     assert found.pop("pull_request")["number"] == 42
     assert found == {
         "text": "project › feature/greeting › DRAFT (PR #42) [Ready for Review]",
@@ -124,9 +124,11 @@ def test_without_gh_the_git_half_is_shown_with_a_hint(
     assert "https://cli.github.com" in done.stderr
 
 
-def test_a_signed_out_gh_says_how_to_sign_in(bench: Bench, gh: GhStandIn, project: Project) -> None:
+def test_a_signed_out_gh_reports_how_to_sign_in(
+    bench: Bench, gh: GhStandIn, project: Project
+) -> None:
     gh.fails("not signed in")
-    assert told(bench)["no_news"]["why"] == "signed_out"
+    assert status_json(bench)["no_news"]["why"] == "signed_out"
     done = bench.run("repo", "action", "--yes")
     assert (done.returncode, done.stderr) == (
         3,

@@ -1,4 +1,4 @@
-"""Requests seen from other terminals: watched, answered there, left open by a harness that died."""
+"""Requests on other terminals: watched, answered there, left open by a harness that died."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def entry(process: Program, words: str) -> dict[str, Any]:
 
 
 def watcher(bench: Bench, *words: str) -> Program:
-    """Once it would hear of a session that begins."""
+    """Starts a watcher, and waits until it would report a new session."""
     folder = bench.home.parent / "tillerman/state/watchers"
     before = len(list(folder.glob("*"))) if folder.exists() else 0
     process = bench.start("requests", "watch", *words)
@@ -36,8 +36,8 @@ def test_a_watcher_sees_requests_of_sessions_that_begin_later(bench: Bench) -> N
     for one in reversed(asked):
         name = f"{one['session']}/{one['event']['request_id']}"
         assert bench.run("requests", "answer", name, "allow").returncode == 0
-        settled = entry(watching, "request_answered")
-        assert (settled["session"], settled["event"]["answer"]) == (
+        resolved = entry(watching, "request_answered")
+        assert (resolved["session"], resolved["event"]["answer"]) == (
             one["session"],
             {"option": "allow"},
         )

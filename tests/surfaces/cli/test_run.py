@@ -1,4 +1,4 @@
-"""`tillerman run` as a program in a pipe, with the embedded agent on the far side."""
+"""`tillerman run` as a program in a pipe, with the embedded agent."""
 
 import json
 import signal
@@ -77,12 +77,12 @@ def test_the_prompt_comes_from_an_argument_a_file_or_standard_input(bench: Bench
     (bench.home.parent / "tillerman" / "config.toml").write_text(
         f'[agents.mock]\nscript = "{bench.project / "script.json"}"\n'
     )
-    said = "You said: "
-    assert bench.run(*run, "words", **config).stdout == f"{said}words\n"
-    assert bench.run(*run, "-f", "prompt.txt").stdout == f"{said}from a file\n"
-    assert bench.run(*run, input="from a pipe").stdout == f"{said}from a pipe\n"
-    assert bench.run(*run, "-", input="a pipe").stdout == f"{said}a pipe\n"
-    assert bench.run(*run, "words", input="and data").stdout == f"{said}words\n\nand data\n"
+    message = "You said: "
+    assert bench.run(*run, "words", **config).stdout == f"{message}words\n"
+    assert bench.run(*run, "-f", "prompt.txt").stdout == f"{message}from a file\n"
+    assert bench.run(*run, input="from a pipe").stdout == f"{message}from a pipe\n"
+    assert bench.run(*run, "-", input="a pipe").stdout == f"{message}a pipe\n"
+    assert bench.run(*run, "words", input="and data").stdout == f"{message}words\n\nand data\n"
 
 
 def test_no_prompt_is_an_error(bench: Bench) -> None:
@@ -106,7 +106,7 @@ def test_files_go_with_the_prompt(bench: Bench) -> None:
     assert "a.png (4 bytes" in bench.run("sessions", "show", "last").stdout
 
 
-def test_exit_codes_say_how_it_ended(bench: Bench) -> None:
+def test_exit_codes_report_how_it_ended(bench: Bench) -> None:
     def code(*steps: dict[str, Any], words: tuple[str, ...] = ()) -> int:
         return int(bench.mock(list(steps), *words).returncode)
 
@@ -171,9 +171,9 @@ def test_the_resume_command_is_shown_for_every_installed_agent(
     gone = bench.run("sessions", "show", "last")  # its package is not there any more
     screen = bench.terminal("run", "-a", "forgetful", json.dumps(SAY), **site)
     assert screen.end() == 0
-    for said in (done.stderr, shown.stdout, screen.text):
-        assert "✓ completed" in said
-        assert "--resume" in said
+    for reported in (done.stderr, shown.stdout, screen.text):
+        assert "✓ completed" in reported
+        assert "--resume" in reported
     assert "✓ completed" in gone.stdout
     assert "--resume" not in gone.stdout
 
@@ -198,7 +198,7 @@ def test_presets_decide_without_a_person(bench: Bench) -> None:
     assert not (bench.project / "a.txt").exists()
 
 
-def test_an_unanswerable_request_says_where_to_answer_it(bench: Bench) -> None:
+def test_an_unanswerable_request_reports_where_to_answer_it(bench: Bench) -> None:
     process = bench.start("run", "-a", "mock", "--approve", "ask", json.dumps(ASKS))
     assert process.stderr
     while not (line := process.stderr.readline().decode()).startswith(

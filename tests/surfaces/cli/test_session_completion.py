@@ -1,4 +1,4 @@
-"""Completion of session ids in bash, zsh and fish, each tried in the real shell."""
+"""Completion of session ids in bash, zsh and fish, each in the real shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several agents, profiles, handoff and limits, as one says them on the command line."""
+"""Several agents, profiles, handoff and limits on the command line."""
 
 import json
 from typing import Any
@@ -26,8 +26,8 @@ def test_the_first_usable_agent_is_used_and_the_result_names_it(bench: Bench) ->
     assert done.returncode == 0
     result = last_line(done.stdout)
     assert (result["agent"], result["fallback"], result["text"]) == ("mock", True, "Hello.")
-    told = bench.run("run", "-a", "other,mock", '[{"say": "Hello."}]')
-    assert "other is not installed: mock is used instead" in told.stderr
+    output = bench.run("run", "-a", "other,mock", '[{"say": "Hello."}]')
+    assert "other is not installed: mock is used instead" in output.stderr
 
 
 def test_no_usable_agent_is_exit_3(bench: Bench) -> None:

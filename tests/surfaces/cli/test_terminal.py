@@ -1,4 +1,4 @@
-"""The live screen on a pseudo-terminal: streaming, dialogs, Ctrl-C, and the terminal given back."""
+"""The live screen on a pseudo-terminal: streaming, dialogs, Ctrl-C, and restoring the terminal."""
 
 import json
 import re
@@ -207,7 +207,7 @@ def test_a_fast_stream_is_shown_whole(bench: Bench) -> None:
     terminal = run(bench, steps)
     assert terminal.end() == 0
     rows = [int(row) for row in re.findall(r"row (\d+)", terminal.text)]
-    # What moves is painted again and again, so a row counts where it stands for good: at its last.
+    # What moves is painted again and again, so a row counts at its last position.
     assert list(dict.fromkeys(reversed(rows))) == list(reversed(range(3000)))
     assert "The end." in terminal.text
 

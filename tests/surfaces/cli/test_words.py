@@ -1,4 +1,4 @@
-"""Bad words on the command line: one line of error, one of help, exit 2, no traceback."""
+"""Invalid arguments on the command line: one line of error, one of help, exit 2, no traceback."""
 
 import io
 import sys
@@ -37,9 +37,9 @@ WRONG = {
         "error: the prompt is empty\nhint: 'go' was read as a session id: use -c \"go\""
     ),
     "xyzzy": (
-        "error: unknown command 'xyzzy'\nhint: known: run, handoff, tui, sessions, requests, ps, "
-        "logs, kill, repo, agents, models, status, login, logout, mcp, doctor, hooks, hook, "
-        "policy, protected, config, trust, demo, completion, schema"
+        "error: unknown command 'xyzzy'\nhint: known: run, handoff, tui, acp, serve, attach, "
+        "sessions, requests, ps, logs, kill, repo, agents, models, status, login, logout, mcp, "
+        "doctor, hooks, hook, policy, protected, config, trust, demo, completion, schema"
     ),
     "run hi --modl x": (
         "error: tillerman run has no option --modl\nhint: did you mean --model or --mode?"
@@ -170,7 +170,7 @@ def test_an_option_with_an_optional_value_does_not_consume_the_prompt() -> None:
     assert of("--", "--json") == ("--json", None, None, None)
 
 
-def test_options_for_all_commands_stand_before_or_after_it() -> None:
+def test_options_for_all_commands_go_before_or_after_it() -> None:
     before = parse(build(), ["--color", "never", "--debug", "agents"])
     after = parse(build(), ["agents", "--color", "never", "--debug"])
     between = parse(build(), ["sessions", "--color", "never", "--debug", "list"])

@@ -1,4 +1,4 @@
-"""Generated answers of an agent, and what a reader of CommonMark finds in them."""
+"""Generated answers of an agent, and what a CommonMark parser finds in them."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _list(chance: random.Random, depth: int) -> str:
 
 
 def _broken(chance: random.Random, text: str) -> str:
-    """Somewhere a few characters are gone, doubled or moved."""
+    """Removes, doubles or moves a few characters somewhere."""
     for _ in range(chance.randint(1, 6)):
         at = chance.randint(0, len(text))
         end = min(len(text), at + chance.randint(1, 6))
@@ -146,12 +146,12 @@ DECORATION = frozenset("•▌─🌆")
 
 
 def letters(text: str) -> str:
-    """All that is no space, nor drawn by us."""
+    """All characters except spaces and those that tillerman draws."""
     return "".join(char for char in text if not char.isspace() and char not in DECORATION)
 
 
 def visible(text: str) -> str:
-    """By what Unicode says of each character: a sign for controls, nothing for what only shapes."""
+    """By the Unicode category of each character: a sign for controls, nothing for joiners."""
     return "".join(map(_sign, text.replace("\r\n", "\n")))
 
 
@@ -171,7 +171,7 @@ def _sign(char: str) -> str:
 
 
 class _Page(HTMLParser):
-    """The words of a page, with where its links and pictures lead."""
+    """The text of a page, with the targets of its links and images."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -191,14 +191,14 @@ class _Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in ("a", "img"):
             start, url, title = self._links.pop()
-            said = visible(self.text[start:]) == visible(url.removeprefix("mailto:"))
-            parts = ["" if said else url, f'"{title}"' if title else ""]
+            reported = visible(self.text[start:]) == visible(url.removeprefix("mailto:"))
+            parts = ["" if reported else url, f'"{title}"' if title else ""]
             if any(parts):
                 self.text += f"({''.join(parts)})"
 
 
 class _Renderer(RendererHTML):
-    """Beside what a browser shows: a picture's words, a code block's language, an item's number."""
+    """Adds what a terminal shows: an image's text, a code block's language, an item's number."""
 
     def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         token = tokens[idx]
@@ -216,9 +216,9 @@ class _Renderer(RendererHTML):
 
 
 def expected(text: str) -> str:
-    """The letters that CommonMark, with tables and strikethrough, does not take for markup.
+    """The letters that CommonMark, with tables and strikethrough, does not parse as markup.
 
-    HTML and definitions of links are no markup: a terminal would show nothing of them.
+    HTML and link definitions do not count as markup: a terminal would show nothing of them.
     """
     markdown = MarkdownIt("commonmark", {"html": False, "maxNesting": 100}, renderer_cls=_Renderer)
     markdown.enable(["table", "strikethrough"]).disable("reference")

@@ -1,4 +1,4 @@
-"""No letter of an answer is missing on a screen, whatever Markdown, HTML or code it is made of."""
+"""No letter of an answer is missing on a screen, whatever Markdown, HTML or code it contains."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def in_the_interface(log: list[Entry], width: int) -> str:
     for page in (log[: len(log) // 2], log[len(log) // 2 :]):
         outline.add(page)
         outline.refresh()
-    said = [piece for piece in outline.pieces if isinstance(piece.thing, MessageBlock)]
+    messages = [piece for piece in outline.pieces if isinstance(piece.thing, MessageBlock)]
     lines = [
-        line for piece in said for line in painter.lines(draw(piece, BlockStyle(width)), width)
+        line for piece in messages for line in painter.lines(draw(piece, BlockStyle(width)), width)
     ]
     assert all(line.cell_length <= width for line in lines)
     return "\n".join(line.text for line in lines)
 
 
 def on_a_terminal(log: list[Entry], width: int) -> str:
-    """As `run` prints it."""
+    """As printed by `run`."""
     drawing = LiveScreen(prompts=False, resumable=False)
     for entry in log[1:-1]:
         drawing.add(entry)
@@ -69,7 +69,7 @@ def on_a_terminal(log: list[Entry], width: int) -> str:
 
 
 def shown_later(log: list[Entry], width: int, capsys: pytest.CaptureFixture[str]) -> str:
-    """By `sessions show`."""
+    """As printed by `sessions show`."""
 
     async def show() -> None:
         view = scroll_view.ScrollView(color=False, resumable=False)
@@ -83,7 +83,7 @@ def shown_later(log: list[Entry], width: int, capsys: pytest.CaptureFixture[str]
 
 
 def in_a_pipe(log: list[Entry]) -> str:
-    """As `run` gives it to another program."""
+    """As `run` prints it to another program."""
     final = FinalText()
     for entry in log:
         final.note(entry.event)
@@ -91,7 +91,7 @@ def in_a_pipe(log: list[Entry]) -> str:
 
 
 class Page(HTMLParser):
-    """The words of the one message on a page."""
+    """The text of the one message on a page."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -135,12 +135,12 @@ def check(seed: int, widths: tuple[int, ...], capsys: pytest.CaptureFixture[str]
             "show": shown_later(log, width, capsys),
         }
         for surface, screen in seen.items():
-            told = f"answer {seed} in {surface} at {width}:\n{text}\n-- is shown as --\n"
-            told += "\n".join(map(str.rstrip, screen.splitlines()))
+            message = f"answer {seed} in {surface} at {width}:\n{text}\n-- is shown as --\n"
+            message += "\n".join(map(str.rstrip, screen.splitlines()))
             shown = letters(screen)
-            assert not written - Counter(shown), told
-            assert not complete or Counter(shown) == Counter(whole), told
-            assert not complete or width < WIDE or shown == whole, told
+            assert not written - Counter(shown), message
+            assert not complete or Counter(shown) == Counter(whole), message
+            assert not complete or width < WIDE or shown == whole, message
     assert letters(in_a_pipe(log)) == letters(visible(text)), f"answer {seed} in a pipe"
     assert letters(on_the_page(log)) == letters(visible(text)), f"answer {seed} on the page"
 

@@ -53,7 +53,7 @@ def drawn(dialog: Dialog, most: int = 1_000) -> str:
 
 
 def lines(dialog: Dialog, most: int = 1_000) -> list[str]:
-    """Without the frame."""
+    """The lines without the frame."""
     return [line.strip("│ ") for line in drawn(dialog, most).splitlines()[1:-1]]
 
 
@@ -214,7 +214,7 @@ def test_always_is_not_offered_for_an_underspecified_request() -> None:
     assert typed(dialog, "y") == Answer("allow")
 
 
-def test_an_edit_is_shown_where_it_stands_in_the_file(tmp_path: Path) -> None:
+def test_an_edit_is_shown_with_its_lines_in_the_file(tmp_path: Path) -> None:
     text = "".join(f"line {number}\n" for number in range(1, 5_001))
     (tmp_path / "a.py").write_text(text)
     change = {"old_string": "line 4321\n", "new_string": "one\u2028two\n" + "x" * 90 + "\n"}

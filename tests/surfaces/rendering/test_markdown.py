@@ -13,8 +13,8 @@ def shown(text: str, width: int = 40) -> list[str]:
 
 
 def test_html_is_text() -> None:
-    told = "Use Vec<u8>, type <Tab> then <Enter>.\n<details>\nmore\n</details>\n<!-- note -->"
-    assert shown(told) == told.splitlines()
+    message = "Use Vec<u8>, type <Tab> then <Enter>.\n<details>\nmore\n</details>\n<!-- note -->"
+    assert shown(message) == message.splitlines()
 
 
 def test_a_single_line_break_stays() -> None:
@@ -29,8 +29,8 @@ def test_a_link_shows_its_target_once() -> None:
 
 
 def test_a_definition_of_a_link_or_a_footnote_is_text() -> None:
-    told = "see [this][1] and that[^n]\n\n[1]: http://a.b\n\n[^n]: Note"
-    assert shown(told) == told.splitlines()
+    message = "see [this][1] and that[^n]\n\n[1]: http://a.b\n\n[^n]: Note"
+    assert shown(message) == message.splitlines()
 
 
 def test_items_have_the_numbers_that_were_written() -> None:
@@ -42,8 +42,8 @@ def test_code_names_its_language_and_keeps_its_markup() -> None:
 
 
 def test_a_table_that_is_too_wide_wraps_its_cells() -> None:
-    told = "| name | what |\n|-|-:|\n| a | " + "long " * 10 + "|"
-    assert shown(told) == [
+    message = "| name | what |\n|-|-:|\n| a | " + "long " * 10 + "|"
+    assert shown(message) == [
         "name                                what",
         "────  ──────────────────────────────────",
         "a     long long long long long long long",
@@ -52,16 +52,16 @@ def test_a_table_that_is_too_wide_wraps_its_cells() -> None:
 
 
 def test_a_table_with_a_cell_too_many_is_shown_as_it_was_written() -> None:
-    told = "| a |\n|---|\n| 1 | lost |"
-    assert shown(told) == told.splitlines()
+    message = "| a |\n|---|\n| 1 | lost |"
+    assert shown(message) == message.splitlines()
 
 
 def test_a_text_that_is_nested_too_deep_is_shown_as_it_was_written() -> None:
-    told = ">" * 300 + " deep"
-    assert "".join("".join(shown(told)).split()) == ">" * 300 + "deep"
+    message = ">" * 300 + " deep"
+    assert "".join("".join(shown(message)).split()) == ">" * 300 + "deep"
     pictures = "![" * 2_000 + "x" + "](y)" * 2_000
     assert "".join(shown(pictures)).count("y") == 2_000
 
 
-def test_what_stands_too_deep_for_the_screen_keeps_its_numbers() -> None:
+def test_what_is_indented_too_deep_for_the_screen_keeps_its_numbers() -> None:
     assert "".join(" ".join(shown("1. 2. 3. 4. 5. deep", 16)).split()) == "1.2.3.4.5.deep"

@@ -25,7 +25,7 @@ def entries(*events: Event, turn: int = 1) -> list[Entry]:
     ]
 
 
-def said(text: str, message_id: str = "m1", **more: str) -> MessageChunk:
+def chunk(text: str, message_id: str = "m1", **more: str) -> MessageChunk:
     return MessageChunk(message_id=message_id, text=text, **more)
 
 
@@ -44,7 +44,7 @@ def test_an_outcome_has_everything_the_turn_reported() -> None:
     ]
 
 
-def spoken(events: list[Event]) -> str:
+def agent_text(events: list[Event]) -> str:
     text = FinalText()
     for event in events:
         text.note(event)
@@ -53,27 +53,28 @@ def spoken(events: list[Event]) -> str:
 
 def test_the_answer_equals_the_final_text_of_the_transcript() -> None:
     cases = [
-        [said("I look."), CALL, CALL_END, said("It is ", "m2"), said("fine.", "m2")],
-        [said("one", "m1"), said("two", "m2")],
-        [said("cut inside"), CALL],
-        [said("main"), said("sub", "m2", parent="c")],
-        [said("wrong"), MessageWithdrawn(message_id="m1"), said("right", "m2")],
-        [said("a"), said("wrong", "m2"), MessageWithdrawn(message_id="m2"), said("b", "m3")],
-        [said("long " * 1_000_000)],
+        [chunk("I look."), CALL, CALL_END, chunk("It is ", "m2"), chunk("fine.", "m2")],
+        [chunk("one", "m1"), chunk("two", "m2")],
+        [chunk("cut inside"), CALL],
+        [chunk("main"), chunk("sub", "m2", parent="c")],
+        [chunk("wrong"), MessageWithdrawn(message_id="m1"), chunk("right", "m2")],
+        [chunk("a"), chunk("wrong", "m2"), MessageWithdrawn(message_id="m2"), chunk("b", "m3")],
+        [chunk("long " * 1_000_000)],
         [],
     ]
     for events in cases:
         expected = final_text(fold(entries(START, *events, END)).turns[0])
-        assert spoken(events) == (f"{expected}\n" if expected else "")
+        assert agent_text(events) == (f"{expected}\n" if expected else "")
 
 
 def test_the_answer_has_symbols_for_controls_and_ends_with_one_newline() -> None:
-    assert spoken([said("\x1b[31mred\u202e\n\n\n")]) == "␛[31mred⟨202e⟩\n"
+    assert agent_text([chunk("\x1b[31mred\u202e\n\n\n")]) == "␛[31mred⟨202e⟩\n"
     assert (
-        spoken([said("a\x1b]never ended, and "), said("words\r")]) == "a␛]never ended, and words␍\n"
+        agent_text([chunk("a\x1b]never ended, and "), chunk("words\r")])
+        == "a␛]never ended, and words␍\n"
     )
-    assert spoken([said("a\n"), said("\n"), said("b")]) == "a\n\nb\n"
-    assert spoken([said("\ud800")]) == "\ufffd\n"
+    assert agent_text([chunk("a\n"), chunk("\n"), chunk("b")]) == "a\n\nb\n"
+    assert agent_text([chunk("\ud800")]) == "\ufffd\n"
 
 
 def test_the_exit_code_is_that_of_the_first_failed_turn() -> None:

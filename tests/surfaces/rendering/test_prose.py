@@ -28,7 +28,7 @@ def test_the_blocks_do_not_depend_on_where_the_stream_was_cut(cuts: list[int]) -
     assert whole(chunks) == BLOCKS
 
 
-def test_a_list_goes_on_after_a_blank_line() -> None:
+def test_a_list_continues_after_a_blank_line() -> None:
     listed = "1. one\n\n   more\n\n2. two\n\n   ```\n   code\n\n   code\n   ```"
     assert whole([f"{listed}\n\nthen this\n\nand this"]) == [listed, "then this", "and this"]
 
@@ -76,5 +76,5 @@ def test_a_block_that_never_ends_is_released_in_parts_without_markup() -> None:
 
 
 def test_an_escape_sequence_cut_in_two_is_shown_and_not_interpreted() -> None:
-    told = whole(["red \x1b[3", "1mtext\x1b]0;title", " more\x07 end"])
-    assert told == ["red ␛[31mtext␛]0;title more␇ end"]
+    reported = whole(["red \x1b[3", "1mtext\x1b]0;title", " more\x07 end"])
+    assert reported == ["red ␛[31mtext␛]0;title more␇ end"]

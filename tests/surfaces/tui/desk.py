@@ -1,4 +1,4 @@
-"""The terminal interface on a screen of its own, with the embedded agent behind it."""
+"""The terminal interface on a separate screen, with the embedded agent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMES = {
 
 
 class Desk:
-    """A person before the screen."""
+    """A user at the screen."""
 
     def __init__(self, app: TillermanApp, pilot: Pilot[Any]) -> None:
         self.app = app
@@ -42,15 +42,15 @@ class Desk:
         return self.pane.box
 
     async def write(self, text: str) -> None:
-        """Letter by letter, as fast as a terminal brings them: they are painted together."""
+        """Letter by letter, as fast as a terminal sends them: they are painted together."""
         await type_in(self.pilot, text)
 
     async def press(self, *keys: str) -> None:
-        """Each once the one before has had its effect."""
+        """Each key after the effect of the previous one."""
         await self.pilot.press(*keys)
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        """And it is painted."""
+        """Waits for it, and until it is painted."""
         if holds():
             return
         end = time.monotonic() + MAX_WAIT
@@ -60,7 +60,7 @@ class Desk:
         await self.pilot.pause(0)
 
     async def rests(self, turns: int) -> None:
-        """So many turns are over, and nothing runs."""
+        """Waits until so many turns have ended, and no work is running."""
         transcript = self.pane.transcript
         await self.until(lambda: len(transcript.turns) >= turns and not transcript.busy)
 
@@ -73,13 +73,13 @@ class Desk:
         await self.until(lambda: text in self.seen())
 
     async def asked(self, text: str) -> None:
-        """And has had the time to read it."""
+        """Waits for the request, and until it accepts keys."""
         await self.sees(text)
         await self.until(lambda: self.pane.query_one(RequestPrompt).settled)
 
 
 async def type_in(pilot: Pilot[Any], text: str) -> None:
-    """In one burst."""
+    """Types in one burst."""
     for letter in text:
         pilot.app.post_message(events.Key(NAMES.get(letter, letter), letter))
     await pilot.pause()
@@ -94,7 +94,7 @@ async def desk(
     size: tuple[int, int] = (80, 24),
     **requested: Any,
 ) -> AsyncIterator[Desk]:
-    """`turns` are what the agent plays, one for each prompt."""
+    """`turns` are the scripts of the agent, one for each prompt."""
     monkeypatch.setenv("TILLERMAN_HOME", str(home / "tillerman"))
     monkeypatch.setenv("TILLERMAN_MOCK_STATE", str(home / "mock"))
     home.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A user's machine in a folder: their home, a project, and programs that stand in for agents."""
+"""A user's machine in a folder: a home, a project, and stand-ins for agents."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Machine:
         monkeypatch.chdir(self.project)
 
     def has_claude(self) -> None:
-        """Nobody is signed in to it."""
+        """Installs it without a signed-in account."""
         program = self.bin / "claude"
         program.write_text(f"#!{sys.executable} -I\nimport json, sys\n{CLAUDE}")
         program.chmod(0o755)
 
     def has_cursor(self) -> None:
-        """Somebody is signed in to it."""
+        """Installs it with a signed-in account."""
         install_cursor(self.bin, self.home)
 
     def config(self, text: str) -> None:
@@ -51,7 +51,7 @@ class Machine:
         file.write_text(text)
 
     def has_servers(self) -> None:
-        """Of cursor."""
+        """Configures servers of Cursor."""
         offered = {"search": ["query", "limit"], "fetch": ["url"]}
         servers = {"docs": {"command": "npx", "args": ["docs-server"], "tools": offered}}
         servers["tracker"] = {"command": "tracker", "args": ["--mcp"], "tools": {}}

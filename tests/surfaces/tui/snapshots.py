@@ -1,4 +1,4 @@
-"""What screens look like, as text that is compared with what is kept: their lines and styles."""
+"""Screens as text, compared with stored snapshots: their lines and styles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tillerman.surfaces.tui.app import TillermanApp
 from tillerman.surfaces.tui.conversation.block_styles import SPINNER
 
 KEPT = Path(__file__).with_name("snapshots")
-ACCEPT = "TILLERMAN_SNAPSHOTS"  # `accept` keeps what is seen now
+ACCEPT = "TILLERMAN_SNAPSHOTS"  # `accept` stores the current screens
 PICTURES = "TILLERMAN_PICTURES"  # a folder that gets an SVG of each
 SIZES = ((80, 24), (120, 40))
 LOOKS = 40  # until the screen must have come to rest
@@ -35,7 +35,7 @@ class Difference:
 
 
 class Album:
-    """Of one run; at its end all that differs is told at once."""
+    """The snapshots of one run; at its end all differences are reported at once."""
 
     def __init__(self, who: Desk) -> None:
         self._who = who
@@ -43,13 +43,14 @@ class Album:
         self._differs: list[Difference] = []
 
     def mask(self, word: str) -> None:
-        """One that another run has not, such as a session's id."""
+        """Replaces text that differs between runs, such as a session's id."""
         self._masked.append((word, "0" * len(word)))
 
     async def take(
         self, name: str, *, sizes: Sequence[tuple[int, int]] = SIZES, theme: str = ""
     ) -> None:
-        """The screen at each size, beginning with the one it has; what comes next goes on there."""
+        """The screen at each size, starting with its current one; later snapshots continue with the
+        last."""
         app = self._who.app
         before = app.theme
         app.theme = theme or before
@@ -62,10 +63,12 @@ class Album:
         self._compare(name, "\n".join(parts[size] for size in sizes))
 
     def check(self) -> None:
-        told = [f"{one.name}:\n" + "\n".join(one.lines) for one in self._differs]
+        reported = [f"{one.name}:\n" + "\n".join(one.lines) for one in self._differs]
         tests = os.path.relpath(Path(__file__).with_name("test_snapshots.py"))
         again = f"{ACCEPT}=accept .venv/bin/pytest {tests}"
-        assert not told, "\n\n".join([*told, f"what was seen is beside; to keep it: {again}"])
+        assert not reported, "\n\n".join(
+            [*reported, f"what was seen is beside; to keep it: {again}"]
+        )
 
     # -- one picture -------------------------------------------------------------------------------
 
@@ -77,24 +80,24 @@ class Album:
         for field in self._who.app.screen.query(Input):
             field.cursor_blink = False
         await self._resized(size)
-        told = await self._at_rest()
+        reported = await self._at_rest()
         if folder := os.environ.get(PICTURES):
             file = Path(folder) / f"{name}.{size[0]}x{size[1]}.svg"
             file.write_text(drawn(self._who.app))
-        return f"== {size[0]}x{size[1]} {self._who.app.theme}\n{told}"
+        return f"== {size[0]}x{size[1]} {self._who.app.theme}\n{reported}"
 
     async def _resized(self, size: tuple[int, int]) -> None:
         if self._size != size:
             await self._who.pilot.resize_terminal(*size)
 
     async def _at_rest(self) -> str:
-        """As it stays: several looks in a row show the same."""
+        """Waits until several snapshots in a row are equal."""
         seen: list[str] = []
         before: list[Strip] = []
         for _ in range(LOOKS):
             await self._who.pilot.pause(0.012)
             now = strips(self._who.app)
-            seen.append(seen[-1] if now == before else self._stable(told(now)))
+            seen.append(seen[-1] if now == before else self._stable(as_text(now)))
             before = now
             if len(seen) > 2 and len({*seen[-3:]}) == 1:
                 break
@@ -107,12 +110,12 @@ class Album:
             text = text.replace(word, instead)
         return text
 
-    # -- with what is kept -------------------------------------------------------------------------
+    # -- stored snapshots --------------------------------------------------------------------------
 
     def _compare(self, name: str, text: str) -> None:
         file, fresh = KEPT / f"{name}.txt", KEPT / f"{name}.new.txt"
-        kept = file.read_text() if file.exists() else ""
-        if kept == text:
+        stored = file.read_text() if file.exists() else ""
+        if stored == text:
             fresh.unlink(missing_ok=True)
         elif os.environ.get(ACCEPT) == "accept":
             file.parent.mkdir(exist_ok=True)
@@ -120,11 +123,11 @@ class Album:
             fresh.unlink(missing_ok=True)
         else:
             fresh.write_text(text)
-            self._differs.append(Difference(name, tuple(_apart(kept, text))))
+            self._differs.append(Difference(name, tuple(_apart(stored, text))))
 
 
 def strips(app: TillermanApp) -> list[Strip]:
-    """All that is on the screen, with what lies behind a dialog."""
+    """All that is on the screen, including what a dialog covers."""
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     return [Strip.join(line) for line in update.strips]  # type: ignore[union-attr]
 
@@ -135,8 +138,8 @@ def drawn(app: TillermanApp) -> str:
     return svg.replace("<text ", '<text xml:space="preserve" ')
 
 
-def told(lines: Iterable[Strip]) -> str:
-    """The text; then the styles by a letter each, and how many cells of each line have which."""
+def as_text(lines: Iterable[Strip]) -> str:
+    """The text; then the styles by a letter each, with the number of cells in each line."""
     names: dict[str, str] = {}
     text, runs = [], []
     for strip in lines:
@@ -172,7 +175,7 @@ def _letter(number: int) -> str:
 
 
 def _together(runs: Sequence[str]) -> Iterator[str]:
-    """Lines that are styled alike are told once."""
+    """Lines with equal styles are listed once."""
     number = 1
     for run, same in groupby(runs):
         count = len(list(same))
@@ -181,11 +184,11 @@ def _together(runs: Sequence[str]) -> Iterator[str]:
         number += count
 
 
-def _apart(kept: str, seen: str) -> Iterator[str]:
-    if not kept:
+def _apart(stored: str, seen: str) -> Iterator[str]:
+    if not stored:
         yield "  there is none yet"
         return
-    pairs = zip_longest(kept.splitlines(), seen.splitlines(), fillvalue="")
+    pairs = zip_longest(stored.splitlines(), seen.splitlines(), fillvalue="")
     differ = [(before, now) for before, now in pairs if before != now]
     for before, now in differ[:12]:
         yield f"  - {before}"

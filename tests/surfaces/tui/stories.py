@@ -1,4 +1,4 @@
-"""Sessions whose every entry, time and id is given: what is drawn of them is always the same."""
+"""Sessions with fixed entries, times and ids, so that their rendering is always the same."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Story:
     row: dict[str, Any] = field(default_factory=dict)
 
 
-async def keep(home: Path, folder: Path, stories: Sequence[Story]) -> None:
-    """In the store, as if they had been played."""
+async def store_all(home: Path, folder: Path, stories: Sequence[Story]) -> None:
+    """Writes them into the store, as if they had been run."""
     paths = find_paths({"TILLERMAN_HOME": str(home / "tillerman"), "HOME": str(home)})
     paths.store.parent.mkdir(parents=True, exist_ok=True)
     database = Database.open(paths.store)
@@ -76,11 +76,11 @@ async def keep(home: Path, folder: Path, stories: Sequence[Story]) -> None:
             )
         if entries:
             await asyncio.wrap_future(log.write(entries))
-            await asyncio.wrap_future(search.index(story.id, 1, list(_said(story))))
+            await asyncio.wrap_future(search.index(story.id, 1, list(_search_rows(story))))
     database.close()
 
 
-def _said(story: Story) -> Iterator[tuple[Role, str]]:
+def _search_rows(story: Story) -> Iterator[tuple[Role, str]]:
     for event in story.events:
         if isinstance(event, TurnStarted):
             yield "user", event.prompt or ""
@@ -167,7 +167,7 @@ def done() -> Event:
     return TurnEnded(reason="completed")
 
 
-def say(text: str, id: str = "m1") -> Event:
+def chunk(text: str, id: str = "m1") -> Event:
     return MessageChunk(message_id=id, text=text)
 
 
@@ -193,13 +193,13 @@ EDIT = Diff("src/parser.py", old=OLD, new=NEW)
 
 # -- conversations ---------------------------------------------------------------------------------
 
-MARKDOWN = Story("aa00000001", [begun("What is slow here?"), say(ANSWER), done()])
+MARKDOWN = Story("aa00000001", [begun("What is slow here?"), chunk(ANSWER), done()])
 THINKING = Story(
     "aa00000002",
     [
         begun("Read the log lazily."),
         ThoughtChunk(message_id="t1", text=THOUGHT),
-        say("I make `read_lines` a generator, and `count` count what it yields."),
+        chunk("I make `read_lines` a generator, and `count` count what it yields."),
         USED,
         done(),
     ],
@@ -281,32 +281,32 @@ STORIES = [MARKDOWN, THINKING, CALLS, DIFF, PLAN]
 # -- what is asked ---------------------------------------------------------------------------------
 
 
-def _asks(id: str, *requests: Event, said: str = "I would go on like this.") -> Story:
-    return Story(id, [begun("Publish it."), say(said), *requests])
+def _request_story(id: str, *requests: Event, said: str = "I would go on like this.") -> Story:
+    return Story(id, [begun("Publish it."), chunk(said), *requests])
 
 
-PERMISSION = _asks(
+PERMISSION = _request_story(
     "bb00000001",
     PermissionRequested(
         request_id="r1", tool="Bash", title="Bash `git push origin main`", reason="to publish it",
         input={"command": "git push origin main", "description": "publish", "timeout": 60},
     ),
 )  # fmt: skip
-LONG_COMMAND = _asks(
+LONG_COMMAND = _request_story(
     "bb00000002",
     PermissionRequested(
         request_id="r1", tool="Bash", title=f"Bash `{COMMAND[:60]}…`", input={"command": COMMAND}
     ),
     PermissionRequested(request_id="r2", tool="Bash", title="Bash `ls`", input={"command": "ls"}),
 )
-WRITE = _asks(
+WRITE = _request_story(
     "bb00000003",
     PermissionRequested(
         request_id="r1", tool="Edit", title="Edit `src/parser.py`", paths=("src/parser.py",),
         input={"file_path": "src/parser.py", "old_string": OLD, "new_string": NEW},
     ),
 )  # fmt: skip
-ONE_QUESTION = _asks(
+ONE_QUESTION = _request_story(
     "bb00000004",
     QuestionAsked(
         request_id="q1",
@@ -323,7 +323,7 @@ ONE_QUESTION = _asks(
         ),
     ),
 )
-MANY = _asks(
+MANY = _request_story(
     "bb00000005",
     QuestionAsked(
         request_id="q1",
@@ -343,30 +343,33 @@ REQUESTS = [PERMISSION, LONG_COMMAND, WRITE, ONE_QUESTION, MANY]
 # -- a shelf of sessions ---------------------------------------------------------------------------
 
 
-def _kept(number: int, agent: str, age: timedelta, prompt: str, *rest: Event, **row: Any) -> Story:
+def _shelved(
+    number: int, agent: str, age: timedelta, prompt: str, *rest: Event, **row: Any
+) -> Story:
     return Story(f"cc{number:08d}", [begun(prompt), *rest], agent, age, row)
 
 
 HALF = timedelta(minutes=30)
 SHELF = [
-    _kept(1, "claude", timedelta(minutes=4, seconds=5), "Make the parser lazy", USED, done()),
-    _kept(
+    _shelved(1, "claude", timedelta(minutes=4, seconds=5), "Make the parser lazy", USED, done()),
+    _shelved(
         2, "codex", timedelta(hours=1) + HALF, "Port the writer to Rust, keep its tests, and tell "
-        "what is lost on the way", say("The race condition is in the cache."), USED,
+        "what is lost on the way", chunk("The race condition is in the cache."), USED,
         TurnEnded(reason="failed", failure=Failure(kind="api_error", message="no")),
     ),
-    _kept(3, "gemini", timedelta(hours=5) + HALF, "Review this", TurnEnded(reason="cancelled")),
-    _kept(
+    _shelved(3, "gemini", timedelta(hours=5) + HALF, "Review this", TurnEnded(reason="cancelled")),
+    _shelved(
         4, "mock", timedelta(hours=20) + HALF, "Publish it",
         PermissionRequested(
             request_id="r1", tool="Bash", title="Bash `ls`", input={"command": "ls"}
         ),
     ),
-    _kept(
-        5, "opencode", timedelta(days=2) + HALF, "日本語のドキュメントを書く", say("Done."), done(),
+    _shelved(
+        5, "opencode", timedelta(days=2) + HALF, "日本語のドキュメントを書く",
+        chunk("Done."), done(),
         title="Documents in Japanese: 日本語のドキュメント",
     ),
-    _kept(6, "cursor", timedelta(days=40) + HALF, "Why is there a race condition here?", done()),
+    _shelved(6, "cursor", timedelta(days=40) + HALF, "Why is there a race condition here?", done()),
 ]  # fmt: skip
 SETTINGS = SettingsChanged(model="mock-deep", mode="plan", commands=("review", "compact"))
-SETTLED = Story("dd00000001", [SETTINGS, begun("Hello"), say("Hello to you."), USED, done()])
+SETTLED = Story("dd00000001", [SETTINGS, begun("Hello"), chunk("Hello to you."), USED, done()])

@@ -1,4 +1,4 @@
-"""Files and images that go with a prompt."""
+"""Files and images attached to a prompt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-def _told(at: Desk) -> list[str]:
+def _notes(at: Desk) -> list[str]:
     return [notification.message for notification in at.app._notifications]
 
 
@@ -68,8 +68,8 @@ async def test_a_pasted_image_becomes_a_chip_and_goes_with_the_prompt(
         await at.write("look")
         await at.press("enter")
         await at.rests(1)
-        (kept,) = at.pane.transcript.turns[0].attachments
-        assert (kept.name, kept.mime) == ("a picture.png", "image/png")
+        (stored,) = at.pane.transcript.turns[0].attachments
+        assert (stored.name, stored.mime) == ("a picture.png", "image/png")
         assert at.box.attachments.files == ()
 
 
@@ -178,7 +178,7 @@ def _program(folder: Path, name: str, script: str) -> None:
 
 @pytest.fixture
 def desktop(tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With an image on its clipboard."""
+    """A desktop with an image on its clipboard."""
     bin = tmp_path / "bin"
     _program(
         bin,
@@ -218,21 +218,21 @@ async def test_control_v_attaches_the_image(
         assert at.box.attachments.files[0].name == "clipboard.png"
 
 
-async def test_enter_with_an_attachment_alone_says_that_words_are_missing(
+async def test_enter_with_an_attachment_alone_reports_that_the_text_is_missing(
     tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(tmp_path / "home", tmp_path, monkeypatch, [[{"say": "x"}]]) as at:
         _paste(at, str(image))
         await at.until(lambda: at.box.attachments.files)
         await at.press("enter")
-        await at.until(lambda: "write what to do with the attachment" in _told(at))
+        await at.until(lambda: "write what to do with the attachment" in _notes(at))
         assert at.box.attachments.files
         assert not at.pane.transcript.turns
 
 
-async def test_ctrl_c_without_a_selection_says_how_to_quit(
+async def test_ctrl_c_without_a_selection_shows_how_to_quit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(tmp_path / "home", tmp_path, monkeypatch, [[{"say": "x"}]]) as at:
         await at.press("ctrl+c")
-        await at.until(lambda: "ctrl+q quits, escape cancels a turn" in _told(at))
+        await at.until(lambda: "ctrl+q quits, escape cancels a turn" in _notes(at))

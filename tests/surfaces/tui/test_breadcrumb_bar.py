@@ -84,7 +84,7 @@ def git(root: Path) -> Git:
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository and its hub, to be copied: a dozen calls of git, once."""
+    """A repository and its remote, to be copied: a dozen calls of git, once."""
     folder = tmp_path_factory.mktemp("published")
     root = folder / "work"
     root.mkdir()
@@ -111,12 +111,12 @@ class Screen(Desk):
 
     @property
     def words(self) -> str:
-        """All of it, wherever lines were broken."""
+        """All of its text, wherever lines are wrapped."""
         return " ".join(re.sub("[│▌]", " ", self.seen()).split())
 
     @property
     def line(self) -> str:
-        """As it is painted."""
+        """The line as painted."""
         return self.seen().splitlines()[self.bar.region.y].strip() if self.bar.display else ""
 
     def color(self, text: str) -> str:
@@ -155,7 +155,7 @@ def opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 
 def states(branch: Path, git: Git, gh: GhStandIn) -> Iterator[str]:
-    """One status after the other, by what git and GitHub really say."""
+    """One status after the other, from real output of git and GitHub."""
     yield "LOCAL"
     change(branch, git, "dirty")
     yield "DIRTY"

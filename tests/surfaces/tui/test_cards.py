@@ -1,4 +1,4 @@
-"""Cards: what agents and files are called cannot harm the screen, and all of it fits."""
+"""Cards: names of agents and files cannot damage the screen, and all of it fits."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_a_notice_replaces_the_previous_one() -> None:
 
 def test_notices_stay_when_more_history_is_shown() -> None:
     outline, longer = BlockList(), BlockList()
-    told = outline.report(CommandBlock("told", ""))
+    reported = outline.report(CommandBlock("told", ""))
     longer.take_over(outline)
-    assert longer.pieces == [told]
+    assert longer.pieces == [reported]
 
 
 def test_unfolded_blocks_stay_so_when_more_history_is_shown() -> None:
@@ -90,7 +90,7 @@ def test_unfolded_blocks_stay_so_when_more_history_is_shown() -> None:
 
 
 def test_code_is_found_in_fences_and_by_indent_and_cleaned() -> None:
-    said = Message("m", "Look:\n\n~~~sh\nls \x1b[31m-l\n~~~\n\nor\n\n    indented\n\nend")
-    transcript = Transcript(turns=[Turn(1, blocks=[said, Message("n", "  ")]), Turn(2)])
+    reported = Message("m", "Look:\n\n~~~sh\nls \x1b[31m-l\n~~~\n\nor\n\n    indented\n\nend")
+    transcript = Transcript(turns=[Turn(1, blocks=[reported, Message("n", "  ")]), Turn(2)])
     assert clipboard.last_code(transcript) == "indented\n"
     assert "\x1b" not in clipboard.last_message(transcript)

@@ -1,4 +1,4 @@
-"""Slash commands, typed on a real screen with the embedded agent behind it."""
+"""Slash commands, typed on a real screen with the embedded agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tillerman.surfaces.tui.dialogs.session_browser import SessionBrowser
 from tillerman.surfaces.tui.dialogs.theme_picker import ThemePicker
 from tillerman.surfaces.tui.terminal.rich_lines import RichLineRenderer
 
-ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats what it is told
+ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats its prompt
 TURNS: list[list[dict[str, Any]]] = [
     [
         {"write": "a.txt", "text": "one\ntwo\n"},
@@ -52,10 +52,10 @@ else:
 
 
 class Clerk(Desk):
-    """Somebody who types commands and reads the answers."""
+    """A user who types commands and reads the answers."""
 
     async def command(self, line: str) -> str:
-        """The card that answers."""
+        """Runs it; returns the card with its result."""
         before = len(self._pieces)
         await self.say(line)
         await self.until(lambda: len(self._pieces) > before)
@@ -81,7 +81,7 @@ class Clerk(Desk):
         await self.rests(turns + 1)
 
     def cards(self, width: int = 120) -> list[str]:
-        """As they are drawn where there is room."""
+        """The cards as rendered with enough room."""
         painter = RichLineRenderer()
         return [
             "\n".join(
@@ -99,7 +99,7 @@ class Clerk(Desk):
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No agent of this machine is there."""
+    """A home without any agent of this machine."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "bin").mkdir()
@@ -148,12 +148,12 @@ def test_paths_and_the_agents_own_commands_are_prompts() -> None:
 async def test_a_typo_is_answered_with_a_suggestion_and_a_name_is_completed(
     clerk: Clerk,
 ) -> None:
-    told = await clerk.command("/modle mock-deep")
-    assert "unknown command: /modle" in told
-    assert "did you mean /mode or /model?" in told
+    reported = await clerk.command("/modle mock-deep")
+    assert "unknown command: /modle" in reported
+    assert "did you mean /mode or /model?" in reported
     assert clerk.pane.channel and clerk.pane.channel.id is None
-    told = await clerk.command("/clear all")
-    assert "/clear takes no arguments" in told
+    reported = await clerk.command("/clear all")
+    assert "/clear takes no arguments" in reported
     await clerk.write("/expo")
     await clerk.sees("export as markdown, html or jsonl")
     await clerk.press("tab")
@@ -170,11 +170,11 @@ async def test_the_agents_own_command_goes_to_the_agent(clerk: Clerk) -> None:
 
 
 async def test_help_lists_commands_and_keys_and_fits_a_small_screen(clerk: Clerk) -> None:
-    told = await clerk.command("/help")
+    reported = await clerk.command("/help")
     for name in COMMANDS:
-        assert f"▌ {name}" in told
-    assert "ctrl+q" in told.replace("^q", "ctrl+q") and "Cancel" in told
-    assert "…" not in told
+        assert f"▌ {name}" in reported
+    assert "ctrl+q" in reported.replace("^q", "ctrl+q") and "Cancel" in reported
+    assert "…" not in reported
     one = await clerk.command("/help model")
     assert "/model [NAME]" in one and "switch model" in one
     assert "did you mean /diff?" in await clerk.command("/help dif")
@@ -274,12 +274,12 @@ async def test_before_the_first_prompt_another_agent_starts(clerk: Clerk) -> Non
 
 async def test_later_another_agent_continues_the_conversation(clerk: Clerk) -> None:
     await clerk.prompt("go")
-    told = await clerk.command("/agent echo")
-    assert "summary of what mock did" in told
+    reported = await clerk.command("/agent echo")
+    assert "summary of what mock did" in reported
     await clerk.prompt("now you")
     turn = clerk.pane.transcript.turns[-1]
-    said = "".join(getattr(block, "text", "") for block in turn.blocks)
-    assert turn.agent == "echo" and "a.txt" in said and "now you" in said
+    message = "".join(getattr(block, "text", "") for block in turn.blocks)
+    assert turn.agent == "echo" and "a.txt" in message and "now you" in message
     assert clerk.pane.channel and clerk.pane.channel.row and clerk.pane.channel.row.agent == "echo"
     assert "already uses echo" in await clerk.command("/agent echo")
     await clerk.prompt("and on")
@@ -387,9 +387,9 @@ async def test_a_session_is_written_to_a_file(clerk: Clerk, project: Path) -> No
 async def test_the_changes_of_a_turn_are_shown(clerk: Clerk) -> None:
     assert "there are no turns yet" in await clerk.command("/diff")
     await clerk.prompt("go")
-    told = await clerk.command("/diff")
-    assert "1 file changed (+2 −0) in turn 1" in told and "A a.txt  +2 −0" in told
-    assert "two" in told
+    reported = await clerk.command("/diff")
+    assert "1 file changed (+2 −0) in turn 1" in reported and "A a.txt  +2 −0" in reported
+    assert "two" in reported
     await clerk.prompt("and now")
     assert "No files changed in turn 2" in await clerk.command("/diff")
     assert "A a.txt" in await clerk.command("/diff 1")
@@ -425,8 +425,8 @@ async def test_the_last_message_or_its_code_is_copied(clerk: Clerk) -> None:
 
 
 async def test_rules_are_listed_and_asked(clerk: Clerk) -> None:
-    told = await clerk.command("/policy")
-    assert "approve: auto; no other rules" in told
+    reported = await clerk.command("/policy")
+    assert "approve: auto; no other rules" in reported
     denied = await clerk.command("/policy Bash rm -rf /")
     assert "deny" in denied and "rm -rf /" in denied
     assert "did you mean Bash?" in await clerk.command("/policy shell ls")
@@ -442,8 +442,8 @@ async def test_rules_of_the_user_are_shown(
     (home / "tillerman" / "config.toml").write_text(rule)
     async with desk(home, project, monkeypatch) as found:
         clerk = Clerk(found.app, found.pilot)
-        told = await clerk.command("/policy")
-        assert "no-push" in told and "git push" in told
+        reported = await clerk.command("/policy")
+        assert "no-push" in reported and "git push" in reported
 
 
 # -- the screen ------------------------------------------------------------------------------------

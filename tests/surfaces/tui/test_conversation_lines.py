@@ -1,4 +1,4 @@
-"""The conversation below its widget: pieces of the log, the window on them, and how they look."""
+"""The conversation below its widget: pieces of the log, the window on them, and their rendering."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AT = "2026-01-01T00:00:00.000Z"
 
 
 class Log:
-    """Entries of one session, numbered as they come."""
+    """Entries of one session, numbered in order."""
 
     def __init__(self) -> None:
         self._seq = 0
@@ -93,7 +93,7 @@ def test_a_message_is_sealed_block_by_block_and_its_rest_is_the_tail() -> None:
     ]
 
 
-def test_only_what_changed_is_drawn_anew() -> None:
+def test_only_what_changed_is_redrawn() -> None:
     log, outline = Log(), BlockList()
     outline.add(log(begun(), call(1), call(2)))
     outline.refresh()
@@ -104,7 +104,7 @@ def test_only_what_changed_is_drawn_anew() -> None:
     assert [piece.drawn is None for piece in outline.pieces] == [False, False, True]
 
 
-def test_animated_lines_are_drawn_anew_with_each_tick() -> None:
+def test_animated_lines_are_redrawn_with_each_tick() -> None:
     log, outline = Log(), BlockList()
     outline.add(log(begun(), call(1)))
     outline.refresh(tick=1)
@@ -153,7 +153,7 @@ def test_a_thought_is_folded_with_its_length() -> None:
 
 
 def document(pieces: int, height: int = 20) -> tuple[Viewport, BlockList, list[ConversationBlock]]:
-    """Of pieces of three lines each, and those that were drawn."""
+    """A document of pieces of three lines each, and those that were drawn."""
     log, outline = Log(), BlockList()
     outline.add(
         log(begun(), *(Notice(level="info", kind="session", text="x") for _ in range(pieces)))
@@ -207,9 +207,9 @@ def test_the_window_does_not_grow_while_it_follows() -> None:
 def test_another_width_keeps_the_visible_lines() -> None:
     made, _, _ = document(200)
     made.before()
-    kept = made.place(30)
-    assert kept
-    assert made.place(made.rewidth(40, kept, 20)) == kept
+    stored = made.place(30)
+    assert stored
+    assert made.place(made.rewidth(40, stored, 20)) == stored
     made.after()
     assert made.height > 21
 
@@ -236,8 +236,8 @@ def test_a_narrow_diff_is_shown_in_one_column_and_a_wide_one_side_by_side() -> N
 
 
 def test_a_one_sided_diff_is_shown_in_one_column() -> None:
-    told = drawn_text(Diff("a.py", old="", new=NEW), SIDE_BY_SIDE)
-    assert told.startswith(" 1+ import os")
+    reported = drawn_text(Diff("a.py", old="", new=NEW), SIDE_BY_SIDE)
+    assert reported.startswith(" 1+ import os")
 
 
 def test_line_numbers_are_those_of_the_file() -> None:
@@ -253,14 +253,14 @@ def test_a_long_change_reports_how_much_is_left_out() -> None:
 
 @pytest.mark.parametrize("path", ["x.py", "x.unknown", "Makefile", "a\x1b]0;t\x07.rs", ""])
 def test_any_path_is_shown_without_its_sequences(path: str) -> None:
-    told = drawn_text(Diff(path, old="\x1b[31mred\n", new="\u202eblue\n"), 80)
-    assert "␛[31mred" in told and "⟨202e⟩blue" in told
+    reported = drawn_text(Diff(path, old="\x1b[31mred\n", new="\u202eblue\n"), 80)
+    assert "␛[31mred" in reported and "⟨202e⟩blue" in reported
 
 
 def test_colors_of_a_program_are_styles_and_other_sequences_are_shown() -> None:
-    told = colored("\x1b[31mred\x1b[0m plain \x1b[2J\x1b]0;title\x07")
-    assert told.plain == "red plain ␛[2J␛]0;title␇"
-    assert any(span.style.color for span in told.spans if not isinstance(span.style, str))
+    reported = colored("\x1b[31mred\x1b[0m plain \x1b[2J\x1b]0;title\x07")
+    assert reported.plain == "red plain ␛[2J␛]0;title␇"
+    assert any(span.style.color for span in reported.spans if not isinstance(span.style, str))
 
 
 def test_each_kind_of_piece_is_drawn_at_any_width() -> None:

@@ -1,4 +1,4 @@
-"""What a terminal sends is the key that was pressed."""
+"""The bytes of a terminal are decoded to the key that was pressed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that an agent says, prints, names or asks is obeyed: the terminal's raw bytes tell."""
+"""No control sequence in an agent's text, output, names or questions reaches the terminal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _OBEYED = re.compile(
 )
 
 
-# What the screen itself tells a terminal: colours, places of at most three digits, its modes.
+# What the screen itself sends to a terminal: colours, places of at most three digits, its modes.
 _BYTE = rb"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _OURS = re.compile(
     rb"\x1b\[(?:" + _BYTE + rb"(?:;" + _BYTE + rb")*)?m"
@@ -62,7 +62,7 @@ _OURS = re.compile(
 
 
 def obeyed(raw: bytes) -> list[bytes]:
-    """What the terminal was told that was not ours to say."""
+    """The control sequences that the terminal got and that are not tillerman's."""
     sequences = [found.group() for found in _ESCAPES.finditer(raw)]
     strange = [one for one in sequences if not _OURS.fullmatch(one)]
     return strange + _OBEYED.findall(_ESCAPES.sub(b"", raw))
@@ -125,7 +125,7 @@ def test_output_names_and_titles_are_shown_and_not_interpreted(bench: Bench) -> 
     terminal.press("\x0c")  # the sessions, by their titles
     seen = terminal.wait_for("esc Close")
     terminal.press("\x1b")
-    seen = terminal.wait_for("⏎ Send", seen)  # a key that nobody takes rings our own bell
+    seen = terminal.wait_for("⏎ Send", seen)  # an unused key rings our own bell
     terminal.press("/diff\r")
     terminal.wait_for("in turn 1", seen)
     terminal.press("\x11")

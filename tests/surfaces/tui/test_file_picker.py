@@ -1,4 +1,4 @@
-"""`@` and a few letters find a file; what git ignores is not among them."""
+"""`@` and a few letters find a file; files that git ignores are not listed."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_a_file_name_is_completed_after_an_at_sign(
         assert not at.box.completions.open
 
 
-async def test_the_tabulator_goes_on_inside_a_folder(
+async def test_the_tab_key_continues_inside_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = _tree(tmp_path / "project", "source/one.py", "source/two.py", "other.py")

@@ -1,4 +1,4 @@
-"""What a screen may meet: a terminal of one cell, the end of its terminal, keys in haste."""
+"""Unusual conditions of a screen: a terminal of one cell, the end of its terminal, fast keys."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_closed_terminal_ends_its_programs(bench: Bench) -> None:
 
 
 def _type(who: Desk, *keys: str) -> None:
-    """Faster than the screen takes them in."""
+    """Types faster than the screen reads."""
     for key in keys:
         who.app.post_message(events.Key(key, key if len(key) == 1 else None))
 
@@ -248,7 +248,7 @@ def _text(document: Viewport, y: int) -> str:
     return line.text
 
 
-def test_lines_out_of_sight_are_not_kept_drawn() -> None:
+def test_rendered_lines_out_of_sight_are_dropped() -> None:
     outline = _Numbered(4_000)
     document = Viewport(outline, outline.draw, 100)
     document.end(60)
@@ -313,7 +313,7 @@ async def test_a_waiting_prompt_is_not_markup(
         await who.rests(1)
 
 
-async def test_changing_an_input_shows_that_somebody_else_has_answered(
+async def test_changing_an_input_shows_that_another_user_has_answered(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = [{"run": "make"}, {"say": "Done."}]
@@ -350,5 +350,21 @@ async def test_pasted_text_answers_nothing(
 
 
 def test_conflicting_keys_are_reported_once() -> None:
-    told = keymap.problems({"quit": "ctrl+g"}, PLACES)
-    assert told == ["ctrl+g is bound to agent and quit"]
+    reported = keymap.problems({"quit": "ctrl+g"}, PLACES)
+    assert reported == ["ctrl+g is bound to agent and quit"]
+
+
+@pytest.mark.parametrize(
+    "line", ["/cost", "/status", "/sessions", "!true", "/theme tillerman-light"]
+)
+def test_a_line_that_is_sent_right_before_quitting_breaks_nothing(bench: Bench, line: str) -> None:
+    terminal = bench.terminal("tui", "-a", "mock", size=(100, 40))
+    terminal.wait_for("mock")
+    terminal.press('[{"say": "Hello."}]')
+    terminal.wait_for("Hello")
+    terminal.press("\r")
+    terminal.wait_for("completed")
+    terminal.press(line)
+    terminal.listen(0.5)
+    terminal.press("\r\x11")
+    assert (terminal.end(), "Traceback" in terminal.text) == (0, False)

@@ -1,4 +1,4 @@
-"""The last line shows whole keys, those that count now, as many as there is room for."""
+"""The last line shows whole keys, only active ones, as many as fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MCP servers of the agent: listed, looked into, enabled and disabled."""
+"""The MCP servers of the agent: listed, shown in detail, enabled and disabled."""
 
 from __future__ import annotations
 

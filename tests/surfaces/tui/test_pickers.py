@@ -1,4 +1,4 @@
-"""Agents, models, modes and themes are picked from lists; keys and commands are found by name."""
+"""Agents, models, modes and themes are selected from lists; keys and commands are found by name."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ async def test_agents_show_whether_they_are_ready_and_what_to_run(
         await who.press("enter")
         await who.sees("to install codex: npm install -g @openai/codex")
         await who.press("escape")
-        await who.press("ctrl+g")  # what they told is there at once the next time
+        await who.press("ctrl+g")  # their result is there at once the next time
         await who.until(lambda: _on(who, AgentPicker))
         assert _states(who)["claude"] == "not signed in 2.1.325"
         await who.press("escape")
@@ -290,7 +290,7 @@ async def test_an_unsupported_mode_is_off_and_shows_why(
 async def test_a_key_toggles_from_asking_to_planning(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the first prompt, and while the agent works, with what it waits for."""
+    """Before the first prompt, and while the agent works, with its open request."""
     turns = [[{"run": "touch a"}, {"write": "b", "text": "x"}, {"hang": True}]]
     async with desk(machine.home, machine.project, monkeypatch, turns) as who:
         await who.sees("mock · approve ask")

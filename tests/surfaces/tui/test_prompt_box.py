@@ -1,4 +1,4 @@
-"""The box where prompts are written: sent, kept, recalled, completed and queued."""
+"""The prompt box: sending, drafts, history, completion and queueing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tillerman.surfaces.tui.prompt.queued_prompts import waiting
 
 
 class Alone(App[None]):
-    """The box, and who hears it."""
+    """The box, and a parent that receives its messages."""
 
     def __init__(self, folder: Path, past: tuple[str, ...] = ()) -> None:
         super().__init__()

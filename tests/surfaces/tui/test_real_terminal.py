@@ -31,13 +31,13 @@ def test_a_task_from_its_prompt_to_its_resumption(bench: Bench) -> None:
 
 
 def _environment(bench: Bench) -> dict[str, str]:
-    """Without a size: the terminal has one."""
+    """Without a size, because the terminal has one."""
     sizes = ("COLUMNS", "LINES")
     return {name: value for name, value in bench.environment.items() if name not in sizes}
 
 
 def _cast(bench: Bench) -> screen_sitting.Cast:
-    """The embedded agent: a scene is a file, and what is said next plays the last one again."""
+    """The embedded agent: a scene is a file, and the next prompt plays the last one again."""
     acts = bench.project.parent / "acts"
     acts.mkdir()
     story = "\n\n".join(f"Part {number} of it." for number in range(1, 61))

@@ -1,4 +1,4 @@
-"""What an agent waits for, answered on the screen."""
+"""Requests of an agent, answered on the screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions are found by what was said in them, and resumed, forked, renamed, deleted, exported."""
+"""Sessions are found by their text, and resumed, forked, renamed, deleted, exported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 async def _have(who: Desk, *prompts: str) -> None:
-    """Sessions of this folder, none of them open."""
+    """Creates sessions of this folder, none of them open."""
     for prompt in prompts:
         who.pane.prompt(prompt)
         await who.until(lambda: who.pane.channel and who.pane.channel.id)

@@ -1,4 +1,4 @@
-"""`!cmd`: a shell command of the person's own, beside the agent."""
+"""`!cmd`: a shell command of the user, beside the agent."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ async def test_processes_it_leaves_running_end_with_it(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_line_ends_with_all_that_it_started(tmp_path: Path) -> None:
-    said = asyncio.Event()
-    line = ShellLine("sh -c 'echo $$; sleep 1000'; true", tmp_path, said.set)
+    reported = asyncio.Event()
+    line = ShellLine("sh -c 'echo $$; sleep 1000'; true", tmp_path, reported.set)
     running = asyncio.create_task(line.run(tmp_path / "spawns"))
     async with asyncio.timeout(10):
-        await said.wait()
+        await reported.wait()
         line.cancel()
         await running
     assert line.how.startswith("cancelled")

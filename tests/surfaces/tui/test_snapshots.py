@@ -1,4 +1,4 @@
-"""Every screen in every state looks as it is kept in `snapshots/`, small and large."""
+"""Every screen in every state equals its snapshot in `snapshots/`, small and large."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ KEPT = ("LANG", "TERM", "TMPDIR", "TILLERMAN_SNAPSHOTS", "TILLERMAN_PICTURES")
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    """Nothing of this one is seen but git: no agent, no key, and a path of the same length."""
+    """Nothing of this machine is visible except git: no agent, no key, and a path of the same
+    length."""
     git = shutil.which("git")
     assert git
     for name in os.environ:
@@ -45,13 +46,13 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 class Person(Desk):
-    """One who takes pictures of what there is to see."""
+    """A user who takes snapshots of the screen."""
 
     album: Album
     home: Path
 
     async def reads(self, story: Story) -> None:
-        """In the tab that is seen."""
+        """Reads the visible tab."""
         harness = await self.app.opened()
         row = harness.find(story.id)
         self.pane.renew(SessionController(harness, Path(row.cwd), row))
@@ -59,26 +60,26 @@ class Person(Desk):
         self.pane.take_focus()
         await self.until(lambda: self.pane.query_one(RequestPrompt).settled)
 
-    async def keeps(self, kept: list[Story]) -> None:
-        """After the store was opened: what is left open there is not ended by us."""
+    async def stores(self, stored: list[Story]) -> None:
+        """Stores them after the store was opened, so that open turns are not ended by recovery."""
         await self.app.opened()
-        await stories.keep(self.home, self.pane.folder, kept)
+        await stories.store_all(self.home, self.pane.folder, stored)
 
     async def opens_a_tab(self, prompt: str = "") -> None:
         count = len(self.app.panes)
         await self.press("ctrl+t")
         await self.until(lambda: len(self.app.panes) > count and self.pane is self.app.panes[-1])
         if prompt:
-            await self.says(prompt)
+            await self.run_command(prompt)
 
-    async def says(self, line: str, until: str = "") -> None:
+    async def run_command(self, line: str, until: str = "") -> None:
         self.box.text = line
         await self.press("enter")
         if until:
             await self.sees(until)
 
     async def unfolds(self, *numbers: int) -> None:
-        """Pieces of the conversation, by their places among those that can be."""
+        """Unfolds pieces of the conversation, by their positions among the foldable ones."""
         found = [piece for piece in self.pane.outline.pieces if piece.foldable]
         for number in numbers:
             self.pane.conversation._toggle(found[number])
@@ -92,13 +93,13 @@ class Person(Desk):
 async def person(
     machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
-    kept: list[Story] | None = None,
+    stored: list[Story] | None = None,
     *,
     folder: Path | None = None,
     **given: Any,
 ) -> AsyncIterator[Person]:
     folder = folder or machine.project
-    await stories.keep(machine.home, folder, kept or [])
+    await stories.store_all(machine.home, folder, stored or [])
     async with desk(machine.home, folder, monkeypatch, **given) as who:
         found = Person(who.app, who.pilot)
         found.album, found.home = Album(found), machine.home
@@ -161,19 +162,19 @@ HOLDS = [{"run": "until [ -e go ]; do :; done"}, {"say": "It is done."}]
 
 
 def _script(machine: Machine, turn: list[dict[str, Any]]) -> None:
-    """For sessions that begin from now on."""
+    """For sessions that start from now on."""
     (machine.home / "script.json").write_text(json.dumps([turn]))
 
 
 async def test_a_running_turn(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person(machine, monkeypatch, turns=[STREAMS]) as who:
-        await who.says("Begin", "not yet")
+        await who.run_command("Begin", "not yet")
         assert who.pane.channel
         assert who.pane.channel.id
         who.album.mask(who.pane.channel.id)
         await who.take("streaming")
-        await who.says("Then write the tests", "1 queued")
-        await who.says("and tell me what they cost", "2 queued")
+        await who.run_command("Then write the tests", "1 queued")
+        await who.run_command("and tell me what they cost", "2 queued")
         await who.take("queue")
         _script(machine, ASKS)
         await who.opens_a_tab("Publish it")
@@ -200,7 +201,7 @@ async def test_a_running_turn(machine: Machine, monkeypatch: pytest.MonkeyPatch)
 
 async def test_a_running_call(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person(machine, monkeypatch) as who:
-        await who.keeps([stories.RUNNING])
+        await who.stores([stories.RUNNING])
         await who.reads(stories.RUNNING)
         await who.take("call-running")
 
@@ -210,7 +211,7 @@ async def test_a_running_call(machine: Machine, monkeypatch: pytest.MonkeyPatch)
 
 async def test_a_request(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person(machine, monkeypatch) as who:
-        await who.keeps(stories.REQUESTS)
+        await who.stores(stories.REQUESTS)
         await who.reads(stories.PERMISSION)
         await who.take("permission")
         await who.take("permission-narrow", sizes=NARROW)
@@ -276,7 +277,7 @@ async def test_servers(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
     machine.has_cursor()
     machine.has_servers()
     async with person(machine, monkeypatch) as who:
-        await who.says("/agent cursor", "ready; it starts")
+        await who.run_command("/agent cursor", "ready; it starts")
         await who.press("f4")
         await who.sees("docs")
         await who.take("servers")
@@ -339,13 +340,13 @@ async def test_cards(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
             ("/nonsense", "Error"),
         ):
             await who.reads(stories.SETTLED)
-            await who.says(line, seen)
+            await who.run_command(line, seen)
             await who.take("card-" + line.split()[0][1:])
         await who.reads(stories.DIFF)
-        await who.says("/cost", "Usage")
+        await who.run_command("/cost", "Usage")
         await who.take("card-cost")
         await who.reads(stories.DIFF)
-        await who.says("/diff", "in turn 1")
+        await who.run_command("/diff", "in turn 1")
         await who.take("card-diff")
 
 

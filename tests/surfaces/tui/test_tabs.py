@@ -1,4 +1,4 @@
-"""Several sessions are open and run at once, each in a tab that tells how it stands."""
+"""Several sessions are open and run at once, each in a tab that shows its status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _asked(who: Desk) -> bool:
     return isinstance(who.app.screen, ModalScreen)
 
 
-async def _say(who: Desk, text: str) -> None:
+async def _send_prompt(who: Desk, text: str) -> None:
     who.pane.prompt(text)
     await who.until(lambda: who.pane.channel and who.pane.channel.id)
 
@@ -47,7 +47,7 @@ async def _new_tab(who: Desk) -> None:
 
 
 def _script(machine: Machine, turn: list[dict[str, Any]]) -> None:
-    """For sessions that begin from now on."""
+    """For sessions that start from now on."""
     (machine.home / "script.json").write_text(json.dumps([turn]))
 
 
@@ -56,7 +56,7 @@ async def test_one_session_has_no_tab_bar_and_two_have(
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
         assert not who.app.query_one(TabBar).display
-        await _say(who, "the first one")
+        await _send_prompt(who, "the first one")
         await who.rests(1)
         await _new_tab(who)
         await who.sees("1 the first one")
@@ -73,15 +73,15 @@ async def test_sessions_run_side_by_side_and_their_tabs_show_their_state(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
-        await _say(who, "one that hangs")
+        await _send_prompt(who, "one that hangs")
         await who.sees("I begin.")
         _script(machine, ASKS)
         await _new_tab(who)
-        await _say(who, "one that asks")
+        await _send_prompt(who, "one that asks")
         await who.until(lambda: who.pane.transcript.requests)
         _script(machine, [{"listen": 0.3}, *SAYS])
         await _new_tab(who)
-        await _say(who, "one that ends")
+        await _send_prompt(who, "one that ends")
         await who.press("alt+1")
         await who.until(lambda: _states(who) == ["running", "waiting", "finished"])
         bar = who.app.query_one(TabBar).render().plain
@@ -115,7 +115,7 @@ async def test_a_tab_whose_turn_runs_is_closed_only_after_a_confirmation(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
-        await _say(who, "hang")
+        await _send_prompt(who, "hang")
         await who.until(lambda: who.pane.transcript.busy)
         session = who.pane.channel.id if who.pane.channel else ""
         await who.press("ctrl+w")
@@ -163,7 +163,7 @@ async def test_an_open_session_is_switched_to_and_not_opened_twice(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        await _say(who, "hello")
+        await _send_prompt(who, "hello")
         await who.rests(1)
         harness = await who.app.opened()
         row = harness.find("last")
@@ -178,7 +178,7 @@ async def test_an_empty_tab_is_used_for_a_session_that_is_resumed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        await _say(who, "hello")
+        await _send_prompt(who, "hello")
         await who.rests(1)
         row = (await who.app.opened()).find("last")
         await who.press("ctrl+w")
@@ -192,9 +192,9 @@ async def test_quitting_with_running_turns_asks_once(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
-        await _say(who, "hang")
+        await _send_prompt(who, "hang")
         await _new_tab(who)
-        await _say(who, "hang too")
+        await _send_prompt(who, "hang too")
         await who.until(lambda: _states(who) == ["running", "running"])
         await who.press("ctrl+q")
         await who.sees("2 agents are still working")
@@ -237,7 +237,7 @@ async def test_a_session_deleted_elsewhere_stays_on_the_screen(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        await _say(who, "hello")
+        await _send_prompt(who, "hello")
         await who.rests(1)
         harness = await who.app.opened()
         row = harness.find("last")
@@ -258,7 +258,7 @@ async def test_updates_that_arrive_while_the_store_closes_are_not_shown(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        await _say(who, "hello")
+        await _send_prompt(who, "hello")
         await who.rests(1)
         pane = who.pane
         await who.press("ctrl+q")

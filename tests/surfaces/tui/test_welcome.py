@@ -1,4 +1,4 @@
-"""Who works in a new session: the last one here at once, else who is ready, and never the mock."""
+"""The agent of a new session: the last one used here, otherwise a ready one, and never the mock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def worked(agent: str, id: str = "aa00000001") -> Story:
 
 
 def slow(machine: Machine) -> Path:
-    """Claude Code, that says nothing of itself until this file is there."""
+    """A Claude Code that prints nothing until this file exists."""
     file = machine.home / "go"
     program = machine.bin / "claude"
     wait = f"while not os.path.exists({str(file)!r}): time.sleep(0.02)"
@@ -43,8 +43,8 @@ async def test_the_last_agent_of_the_folder_starts_before_the_others_answered(
     machine.has_cursor()
     file = slow(machine)
     elsewhere = machine.home
-    await stories.keep(machine.home, machine.project, [worked("cursor"), worked("mock", "bb")])
-    await stories.keep(machine.home, elsewhere, [worked("codex", "cc")])
+    await stories.store_all(machine.home, machine.project, [worked("cursor"), worked("mock", "bb")])
+    await stories.store_all(machine.home, elsewhere, [worked("codex", "cc")])
     began = time.monotonic()
     async with desk(machine.home, machine.project, monkeypatch, agent=None) as who:
         await who.sees("cursor works in")
@@ -59,7 +59,7 @@ async def test_a_last_agent_that_is_no_longer_ready_is_reported(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.has_claude()
-    await stories.keep(machine.home, machine.project, [worked("claude")])
+    await stories.store_all(machine.home, machine.project, [worked("claude")])
     async with desk(machine.home, machine.project, monkeypatch, agent=None) as who:
         await who.sees("claude works in")
         await who.sees("not signed in")
@@ -82,7 +82,7 @@ async def test_without_a_ready_agent_a_prompt_is_returned_and_the_mock_is_not_us
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.has_claude()
-    await stories.keep(machine.home, machine.project, [worked("mock")])
+    await stories.store_all(machine.home, machine.project, [worked("mock")])
     async with desk(machine.home, machine.project, monkeypatch, agent=None) as who:
         await who.write("hello")
         await who.press("enter")

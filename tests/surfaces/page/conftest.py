@@ -1,0 +1,3 @@
+from tests.surfaces.server.conftest import desk, house
+
+__all__ = ["desk", "house"]
