@@ -127,8 +127,8 @@ def test_bytes_that_are_no_text_decode_to_unrecognized() -> None:
 
 
 def test_a_key_that_a_newer_version_adds_is_ignored() -> None:
-    told = '{"type":"message_chunk","message_id":"m","text":"x","colour":"red"}'
-    assert decode_event(told) == MessageChunk(message_id="m", text="x")
+    message = '{"type":"message_chunk","message_id":"m","text":"x","colour":"red"}'
+    assert decode_event(message) == MessageChunk(message_id="m", text="x")
 
 
 def test_events_are_immutable_values() -> None:

@@ -1,4 +1,4 @@
-"""Edits of every agent's form, applied as the agents apply them; git judges the line numbers."""
+"""Edits in every agent's form, applied as the agents apply them; git checks the line numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORDS = (
 
 
 def files(chance: random.Random) -> tuple[str, str]:
-    """Before and after; lines repeat, as those of code do."""
+    """Before and after; lines repeat, as in code."""
     before = [
         f"{chance.choice(WORDS)}{chance.choice(('', n))}" for n in range(chance.randint(1, 60))
     ]
@@ -49,16 +49,16 @@ def git(folder: Path, *words: str, input: str = "") -> str:
 
 
 def diff(folder: Path, before: str, after: str, context: int) -> list[str]:
-    """The hunks of git's own."""
+    """The hunks of git's diff."""
     (folder / "old").write_text(before, newline="")
     (folder / "new").write_text(after, newline="")
-    told = git(folder, "diff", "--no-index", f"-U{context}", "old", "new").split("\n")
-    first = next((at for at, line in enumerate(told) if line.startswith("@@")), len(told))
-    return told[first:]
+    reported = git(folder, "diff", "--no-index", f"-U{context}", "old", "new").split("\n")
+    first = next((at for at, line in enumerate(reported) if line.startswith("@@")), len(reported))
+    return reported[first:]
 
 
 def forms(folder: Path, before: str, after: str) -> dict[str, tuple[str, dict[str, Any]]]:
-    """The same change as each agent would ask for it."""
+    """The same change as each agent would request it."""
     hunks = diff(folder, before, after, 3)
     lines = ["@@" if line.startswith("@@ -") else line for line in hunks if line]
     patched = "\n".join(["*** Begin Patch", "*** Update File: f", *lines, "*** End Patch"])
@@ -92,8 +92,8 @@ def check(seed: int, folder: Path) -> None:
         assert made is not None
         ours = "\n".join(patch(Diff("f", old=before, new=made)))
         (folder / "f").write_text(before, newline="")
-        told = git(folder, "apply", "-v", "-p0", "--unidiff-zero", input=f"{ours}\n")
-        assert "offset" not in told, (seed, form, told)
+        reported = git(folder, "apply", "-v", "-p0", "--unidiff-zero", input=f"{ours}\n")
+        assert "offset" not in reported, (seed, form, reported)
         assert (folder / "f").read_bytes().decode() == made, (seed, form)
 
 
@@ -108,7 +108,7 @@ def test_edits_of_any_form_are_shown_with_the_lines_that_git_finds(tmp_path: Pat
         check(seed, tmp_path)
 
 
-def test_an_edit_that_does_not_fit_the_file_says_so() -> None:
+def test_an_edit_that_does_not_fit_the_file_is_reported() -> None:
     for input in (
         {"file_path": "f", "old_string": "x", "new_string": "y"},
         {"file_path": "f", "patch": "@@ -1,1 +1,1 @@\n-x\n+y\n"},
@@ -127,11 +127,11 @@ def test_an_edit_without_an_old_text_makes_a_file() -> None:
 
 
 def test_a_patch_may_add_move_and_delete_files() -> None:
-    told = (
+    message = (
         "*** Begin Patch\n*** Add File: n\n+one\n+two\n*** Update File: o\n*** Move to: p\n@@\n-a\n"
         "+b\n*** Delete File: q\n*** End Patch"
     )
-    added, moved, deleted = edits_of("Edit", {"patch": told})
+    added, moved, deleted = edits_of("Edit", {"patch": message})
     assert (added.path, added.applied(None)) == ("n", "one\ntwo\n")
     assert (moved.path, moved.moved, moved.applied("a\n")) == ("o", "p", "b\n")
     assert (deleted.path, deleted.applied("x")) == ("q", None)

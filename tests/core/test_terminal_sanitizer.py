@@ -1,4 +1,4 @@
-"""What an agent says reaches a terminal as text, never as control."""
+"""Agent output reaches a terminal as text, never as control sequences."""
 
 import tracemalloc
 
@@ -87,9 +87,9 @@ def test_a_sequence_without_an_end_takes_no_memory() -> None:
         tracemalloc.start()
         for _ in range(50):
             assert cleaner.feed(flood) == ""
-        kept, most = tracemalloc.get_traced_memory()
+        stored, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert kept < piece / 10
+        assert stored < piece / 10
         assert most < 10 * piece
         cleaner.feed("\n")
 

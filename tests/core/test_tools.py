@@ -31,7 +31,7 @@ from tillerman.core.tools import READS, TOOLS, WRITES, class_of, paths_of, short
         ("Question", {}, "Ask"),
     ],
 )
-def test_a_title_says_what_the_call_does(tool: str, input: dict[str, Any], expected: str) -> None:
+def test_a_title_describes_the_call(tool: str, input: dict[str, Any], expected: str) -> None:
     assert title(tool, input, cwd="/ws") == expected
 
 
@@ -50,8 +50,8 @@ def test_an_unknown_tool_keeps_its_own_name() -> None:
 
 
 def test_a_long_command_is_cut_with_a_mark() -> None:
-    told = title("Bash", {"command": "x" * 500})
-    assert (len(told), told[-2:]) == (len("Bash ``") + 72, "…`")
+    message = title("Bash", {"command": "x" * 500})
+    assert (len(message), message[-2:]) == (len("Bash ``") + 72, "…`")
 
 
 def test_a_folder_that_only_shares_a_prefix_is_not_the_working_folder() -> None:
@@ -90,9 +90,9 @@ def test_paths_are_found_once_each_under_any_known_key() -> None:
 @pytest.mark.parametrize("tool", TOOLS)
 def test_input_of_an_odd_shape_still_has_a_title(tool: str, odd: Any) -> None:
     keys = ("command", "pattern", "query", "url", "description", "edits", "file_path")
-    told = title(tool, dict.fromkeys(keys, odd))
-    assert told
-    assert "\n" not in told
+    message = title(tool, dict.fromkeys(keys, odd))
+    assert message
+    assert "\n" not in message
 
 
 def test_every_class_of_tools_is_in_the_vocabulary_and_in_one_class_only() -> None:

@@ -26,7 +26,8 @@ def tree_state(root: Path) -> dict[str, tuple[object, ...]]:
 
 
 def all_accesses(found: Invocation) -> list[FileAccess]:
-    """With those of what it runs, as the evaluator would collect them; a doubt is a hole."""
+    """Including the accesses of the commands it runs, as the evaluator collects them; a doubt is a
+    hole."""
     collected = list(found.accesses)
     if found.doubts:
         collected.append(FileAccess(HOLE, "write"))
@@ -63,7 +64,7 @@ def unnamed_changes(
     before: dict[str, tuple[object, ...]],
     after: dict[str, tuple[object, ...]],
 ) -> list[str]:
-    """Changed files that no access covers; folders that were made for them do not count."""
+    """Changed files that no access covers; folders that were created for them do not count."""
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     parents = {name for name in changed if any(one.startswith(f"{name}/") for one in changed)}
     accesses = [one for one in all_accesses(found) if one.kind != "read"]

@@ -1,4 +1,4 @@
-"""A folder in which real shells run a line and `rm` leaves a mark; decisions on the line."""
+"""A folder in which real shells run a line and `rm` creates a marker; decisions on the line."""
 
 from __future__ import annotations
 

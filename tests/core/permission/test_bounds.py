@@ -1,4 +1,4 @@
-"""No request takes long to decide, whatever it holds: who waits for the gate waits for all."""
+"""No request takes long to decide, whatever its size, because all others wait for it."""
 
 from __future__ import annotations
 

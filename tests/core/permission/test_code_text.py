@@ -1,4 +1,4 @@
-"""Files and commands that stand in code, in variables, or in the words of an unknown program."""
+"""Files and commands inside code, variables, or the arguments of an unknown program."""
 
 from __future__ import annotations
 

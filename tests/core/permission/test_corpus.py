@@ -1,4 +1,4 @@
-"""Every line of the corpus is decided as it says, by the rule that it names."""
+"""Every line of the corpus gets its decision, by the rule that it names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tillerman(folder: Path, home: Path, *words: str) -> subprocess.CompletedProc
 
 
 def samples() -> list[object]:
-    """From each group the first and the last of each verdict."""
+    """From each group the first and the last line of each verdict."""
     found = []
     for group in GROUPS:
         by_verdict: dict[str, list[PolicyTestCase]] = {}
@@ -73,11 +73,11 @@ def test_the_command_line_reports_the_same(
     rules = [rule_table(rule) for rule in group.rules or ()]
     (tmp_path / "tillerman/config.toml").write_text(tomlkit.dumps({"rules": rules}))
     options = ["--approve", group.approve or "ask", "--mode", group.mode, "--json"]
-    told = tillerman(
+    result = tillerman(
         folder, tmp_path, "policy", "explain", *options, "--", "Bash", json.dumps(case.input)
     )
-    assert (told.returncode, told.stderr) == (0, "")
-    decision = json.loads(told.stdout)["decision"]
+    assert (result.returncode, result.stderr) == (0, "")
+    decision = json.loads(result.stdout)["decision"]
     assert (decision["verdict"], decision["rule"]) == (case.expect, case.rule)
 
 

@@ -1,7 +1,7 @@
-"""Links in a tree that lead to a denied file, held against the kernel: who opens it, asks first.
+"""Links in a tree to a denied file, compared with the kernel: opening it needs approval.
 
 Each line runs under strace on a tree with generated links. A line that opened the denied file must
-not have been allowed; one that follows no links is not asked about because of them.
+not have been allowed; one that follows no links needs no approval because of them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def decided(workspace: Path, line: str) -> str:
 
 
 def planted(chance: Random, workspace: Path) -> None:
-    """A tree without a denied file in it, and links that lead to one, or only past it."""
+    """A tree without a denied file in it, and links to one, or only near one."""
     (workspace / "tree/deep").mkdir(parents=True)
     (workspace / "kept/inner").mkdir(parents=True)
     (workspace / "kept/inner/id.key").write_text("x\n")

@@ -1,4 +1,4 @@
-"""A file that a rule denies is denied whatever reads it; a tree that holds one is asked about."""
+"""A file that a rule denies is denied to every program; a tree that contains one needs approval."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_named_file_counts_whatever_the_program(workspace: Path, line: str) ->
 
 
 def test_a_named_file_counts_however_it_is_spelled(workspace: Path) -> None:
-    """`$PWD` is a value that only the running shell knows."""
+    """`$PWD` has a value that only the running shell knows."""
     lines = [
         (line.format(spelling), spelling)
         for line, spelling in product(["cat {}", "rev {}", "sudo cat {}", "mytool {}"], SPELLINGS)
@@ -424,3 +424,17 @@ def test_a_tool_that_takes_a_whole_folder_is_decided_like_its_command(
         (f"tar cf - {path}", "Read", {"paths": [path], "recursive": True}),
     ):
         assert decide(workspace, tool, denied, **input)[0] == bash(workspace, line, denied), line
+
+
+@pytest.mark.parametrize("process", ["self", "thread-self", "1234", "self/task/7", "/self"])
+@pytest.mark.parametrize("name", [".env", "link-to-env", "src/../link-to-env", "./link-to-env"])
+@pytest.mark.parametrize("place", ["cwd", "root"])
+def test_the_folder_of_a_process_is_the_one_that_it_works_in(
+    workspace: Path, process: str, name: str, place: str
+) -> None:
+    (workspace / "src").mkdir(exist_ok=True)
+    (workspace / "link-to-env").unlink(missing_ok=True)
+    (workspace / "link-to-env").symlink_to(".env")
+    folder = "" if place == "cwd" else str(workspace)
+    line = f"cat /proc/{process}/{place}{folder}/{name}"
+    assert decide(workspace, "Bash", command=line)[0] == "deny", line

@@ -1,7 +1,7 @@
-"""Where a line writes, held against shells that run it: generated lists, loops and functions.
+"""Where a line writes, compared with shells that run it: generated lists, loops and functions.
 
-The lines know `cd`, tests that succeed or fail, and redirections that make files. Each file that
-appears must be covered by an access, or the line counts as unread.
+The lines contain `cd`, tests that succeed or fail, and redirections that create files. Each new
+file must be covered by an access, or the line counts as unread.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def test_every_file_that_a_line_makes_is_covered(shell: str, tmp_path: Path) -> 
 
 
 def test_most_lines_make_files_and_few_are_unread(tmp_path: Path) -> None:
-    """Else the test above could not fail."""
+    """Otherwise the test above could not fail."""
     texts = [line(seed) for seed in range(30)]
     assert sum(bool(files_after(SHELLS[0], text, tmp_path / "x")) for text in texts) > 8
     assert sum(bool(read(text).unread) for text in texts) < 10

@@ -1,4 +1,4 @@
-"""Every example in docs/policy.md runs as it stands, and prints what it says."""
+"""Every example in docs/policy.md runs, and prints the documented output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 STATE = re.compile(r"^(?:enforced|restored|advisory)(: ).*$", re.MULTILINE)
 
 
-def test_the_examples_print_what_the_document_says(tmp_path: Path) -> None:
+def test_the_examples_print_the_documented_output(tmp_path: Path) -> None:
     project, home = tmp_path / "project", tmp_path / "home"
     project.mkdir()
     home.mkdir()
@@ -30,8 +30,8 @@ def test_the_examples_print_what_the_document_says(tmp_path: Path) -> None:
                 (project / file).write_text(text)
             case "console", _:
                 for line, expected in examples(text):
-                    told = printed(line, project, home).replace(str(user), "USER")
-                    assert STATE.sub(r"\1", told) == STATE.sub(r"\1", expected)
+                    message = printed(line, project, home).replace(str(user), "USER")
+                    assert STATE.sub(r"\1", message) == STATE.sub(r"\1", expected)
                     ran += 1
     assert ran == 6
 

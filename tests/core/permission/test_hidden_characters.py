@@ -1,4 +1,4 @@
-"""What is judged, shown, rewritten and run is the same text, whatever characters it holds."""
+"""What is decided, shown, rewritten and run is the same text, whatever characters it contains."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_line_that_once_ran_undecided_is_asked_about_and_not_rewritten() -> No
 
 
 def test_a_line_with_a_hidden_character_is_always_asked_about() -> None:
-    """Also where a rule allows all commands, or this very line was always to be allowed."""
+    """Even if a rule allows all commands, or this very line was allowed for good."""
     everything = rule_of({"allow": True, "tool": "shell"}, "rules.toml:1")
     for character in INVISIBLE:
         for line in LINES:
@@ -165,7 +165,7 @@ def test_a_line_is_rewritten_only_into_what_was_decided(line: str) -> None:
 
 
 def test_a_rewrite_that_the_rest_of_the_line_takes_apart_is_a_denial() -> None:
-    """Read alone it is one command; where it is put it would be another."""
+    """Alone it is one command; inside the line it would be another."""
     for text in ("npm ci #", "npm ci '", "npm ci &&", "npm ci \\"):
         rule = rule_of({"rewrite": text, "command": "npm install"}, "rules.toml:1")
         decision = Policy.preset("auto", rules=[rule]).decide(bash("npm install && rm x"), HERE)

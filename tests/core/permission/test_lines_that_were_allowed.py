@@ -179,7 +179,7 @@ def text(line: str) -> str:
 
 
 def effects(root: Path, line: str) -> set[str]:
-    """What the real line left: files beside the workspace, protected ones, and the stub's."""
+    """What the real line left: files outside the workspace, protected ones, and the stub's."""
     program = shlex.split(line, comments=False)[0] if "'" not in line else line.split(maxsplit=1)[0]
     if shutil.which(program, path=environment(root)["PATH"]) is None and "=" not in program:
         pytest.skip(f"{program} is not installed")

@@ -1,4 +1,4 @@
-"""Lines that an earlier reader let through, each cause with its variants."""
+"""Lines that an earlier reader allowed by mistake, each cause with its variants."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def names(command: ParsedCommand, program: str) -> bool:
 
 
 def wholes(access: FileAccess) -> list[str]:
-    """Where an access may lie, its links followed; HOLE where that is not known."""
+    """Where an access may lead, with links followed; HOLE if that is not known."""
     found = []
     for base in access.directories:
         if base is None or HOLE in access.path:

@@ -1,4 +1,4 @@
-"""`${x…}` of values that a line gives, held against bash: what the reader knows, bash prints."""
+"""`${x…}` of values that a line sets, compared with bash: what the reader computes, bash prints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def word(rng: Random) -> str:
 
 
 def expansion(rng: Random) -> str:
-    """One that uses `v`, a list `w` or the arguments."""
+    """An expansion of `v`, a list `w` or the arguments."""
     kind = rng.randrange(6)
     if kind == 0:
         return f"${{v{rng.choice(('%', '%%', '#', '##'))}{word(rng)}}}"
@@ -63,7 +63,7 @@ def line(seed: int) -> str:
 
 
 def known_words(text: str) -> list[str] | None:
-    """What the reader takes the last command for; None where it leaves that open."""
+    """The words that the reader computes for the last command; None if they are unknown."""
     command = read(text).commands[-1]
     if any(sign in word for word in command.words for sign in (HOLE, ANY, ONE)):
         return None
@@ -100,9 +100,9 @@ def test_a_name_in_a_directory_stays_there_or_is_not_known(tmp_path: Path, patte
         (folder / name).touch()
     loop = f'for f in dir/*.txt; do printf "%s\\0" "${{f/{pattern}}}"; done'
     done = subprocess.run(["bash", "-c", loop], cwd=tmp_path, env=ENVIRONMENT, capture_output=True)
-    (said,) = {one.words[2] for one in read(loop).commands if one.words[0] == "printf"}
+    (reported,) = {one.words[2] for one in read(loop).commands if one.words[0] == "printf"}
     parts = {HOLE: ".*", ANY: "[^./][^/]*", ONE: "[^/]"}
-    regex = "".join(parts.get(c) or re.escape(c) for c in said)
+    regex = "".join(parts.get(c) or re.escape(c) for c in reported)
     printed = done.stdout.decode().split("\0")[:-1]
     assert len(printed) == len(names)
     assert [text for text in printed if not re.fullmatch(regex, text)] == []

@@ -1,4 +1,4 @@
-"""Presets that people can live with: what everyday commands are decided, on a real folder."""
+"""Presets in practice: the decisions on everyday commands, in a real folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the program table tells of single commands."""
+"""What the program table reports of single commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _describe(line: str, stdin: str | None = None) -> Invocation:
 
 
 def _told(line: str) -> set[str]:
-    """Accesses, shortly: `read a`, `write/ b` for all below b."""
+    """Accesses in short form: `read a`, `write/ b` for all below b."""
     return {
         f"{one.kind}{'/' if one.recursive else ''} {one.path}"
         + (f" only {' '.join(one.only)}" if one.only else "")

@@ -1,4 +1,4 @@
-"""Rows that promise to change nothing, held against the kernel: each sample runs under strace."""
+"""Rows declared to change nothing, compared with the kernel: each sample runs under strace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MARK = "import pathlib; pathlib.Path('ran').write_text('')\n"
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository full of names that a program may take for its own code or settings."""
+    """A repository full of names that a program may use as its own code or settings."""
     tmp_path = tmp_path_factory.mktemp("reality")
     root = tmp_path / "workspace"
     (root / "src").mkdir(parents=True)
@@ -89,7 +89,7 @@ def _environment(workspace: Path) -> dict[str, str]:
 
 
 def _state(root: Path) -> dict[str, str]:
-    """Every file of a tree, but for the index that git brings up to date."""
+    """Every file of a tree, except the index, which git refreshes."""
     found = {}
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
@@ -115,7 +115,7 @@ def _traced(sample: str, workspace: Path) -> list[str]:
 
 
 def _written(lines: list[str], workspace: Path) -> list[str]:
-    """Paths that a call opened to write, or changed otherwise, and that are of this workspace."""
+    """Paths of this workspace that a call opened to write, or changed otherwise."""
     found = []
     for line in lines:
         call = re.match(r"\d+\s+(\w+)\(", line)
@@ -132,7 +132,7 @@ def _written(lines: list[str], workspace: Path) -> list[str]:
 
 
 def _opened(lines: list[str], workspace: Path) -> set[str]:
-    """Files of the workspace that hold text or secrets, and were opened."""
+    """Files of the workspace with text or secrets that were opened."""
     found = set()
     for line in lines:
         path = _PATH.search(line)
@@ -197,7 +197,7 @@ def test_the_instrument_sees_a_write_and_a_program_of_the_workspace(
 
 
 def test_every_row_that_reads_has_a_sample_or_is_unavailable() -> None:
-    """A row without one would promise what nobody tried."""
+    """A row without a sample would be an unchecked claim."""
     without = [row.names for row in _ROWS if not row.samples and " " not in row.names]
     assert sorted(name.partition("|")[0] for name in without) == [
         "cargo", "docker", "gh", "git", "go", "locate", "look", "npm", "pip", "pnpm", "ptx", "uv",

@@ -1,5 +1,5 @@
-"""Option grammars of the program table: held against what programs say of themselves, and against
-every spelling of an option."""
+"""Option grammars of the program table, compared with the programs' own help, and every spelling of
+an option."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_a_program_that_an_option_names_is_uncertain_however_it_is_spelled() -> 
 
 
 def test_a_command_that_an_option_runs_is_read_however_the_option_is_spelled() -> None:
-    """In every row, in full, cut short as far as the program allows, attached and apart."""
+    """In every row: in full, abbreviated as far as the program allows, attached and separate."""
     count = 0
     for row in _rows():
         if row.own:

@@ -1,4 +1,4 @@
-"""Scripts of awk and sed that pass for printing only: real awks and sed run changed ones."""
+"""Scripts of awk and sed that are reported to only print: real awks and sed run changed ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NOBODY = 65534 if os.geteuid() == 0 else None
 
 
 def _changed(samples: list[str], pieces: list[str], count: int) -> list[str]:
-    """Samples with pieces put in, taken out, or two of them spliced."""
+    """Samples with pieces inserted or removed, or two of them spliced."""
     chooser = random.Random(7)
     found = dict.fromkeys(samples)
     while len(found) < count:
@@ -75,7 +75,7 @@ def _changed(samples: list[str], pieces: list[str], count: int) -> list[str]:
 
 
 def _writes(program: list[str], script: str, place: Path) -> bool:
-    """Whether the real program made a file; it is stopped when it does not end."""
+    """Whether the real program created a file; it is stopped if it does not end."""
     place.mkdir()
     place.chmod(0o777)
     (place / "x.txt").write_text("x 1\ny/2 3\n")
@@ -93,7 +93,7 @@ def _writes(program: list[str], script: str, place: Path) -> bool:
 
 
 def _missed(program: list[str], scripts: list[str], tmp_path: Path) -> tuple[int, list[str]]:
-    """How many wrote a file, and those of them that passed for printing only."""
+    """How many wrote a file, and those of them that were reported to only print."""
     name = program[-1]
     passed = [script for script in scripts if not describe([name, script, "x.txt"]).doubts]
     refused = [script for script in scripts if script not in set(passed)][: len(passed)]

@@ -1,4 +1,4 @@
-"""What a wrapper runs, by its row, is what the real wrapper runs: generated calls of each."""
+"""What a wrapper runs by its row is what the real wrapper runs: generated calls of each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ COMMANDS = (["stub", "a", "b"], ["stub", "-n", "other", "x"], ["stub"], ["stub",
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with stubs that record how they were called."""
+    """A directory with stubs that record their arguments."""
     root = tmp_path_factory.mktemp("wrappers")
     (root / "bin").mkdir()
     (root / "work" / "sub").mkdir(parents=True)
@@ -115,7 +115,7 @@ def _predicted(words: Sequence[str]) -> tuple[list[tuple[str, ...]], bool]:
 
 
 def _fits(predicted: Sequence[str], called: Sequence[str]) -> bool:
-    """A hole stands for any words, or for any part of one."""
+    """A hole matches any words, or any part of a word."""
     if not predicted:
         return not called
     head, *rest = predicted
@@ -183,7 +183,7 @@ def test_wrappers_inside_of_wrappers_run_what_their_rows_say(place: Path) -> Non
 
 
 def test_the_calls_of_wrappers_are_mostly_certain() -> None:
-    """A row that doubted everything would pass the tests above."""
+    """A row that doubts everything would pass the tests above."""
     doubted = [words for words in _calls(0) if _predicted(words)[1]]
     harmless = [words for words in doubted if not {"A=1", "B=x=y"} & set(words)]
     assert len(harmless) * 10 < len(_calls(0)), harmless

@@ -1,4 +1,4 @@
-"""Every file that a known program changes or opens is named, as the kernel and the tree tell."""
+"""Every file that a known program changes or opens is named, as reported by kernel and tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of every policy and every command line, tried on many."""
+"""Properties of every policy and every command line, tested on many."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def requests(draw: st.DrawFn) -> PermissionRequested:
 @st.composite
 def rules(draw: st.DrawFn, verdicts: tuple[str, ...] = ("allow", "deny", "ask", "rewrite")) -> Rule:
     verdict = draw(st.sampled_from(verdicts))
-    said: Any = {"allow": True, "deny": "no", "ask": True, "rewrite": {"x": 1}}[verdict]
-    table: dict[str, Any] = {"name": draw(st.sampled_from("abc")), verdict: said}
+    reported: Any = {"allow": True, "deny": "no", "ask": True, "rewrite": {"x": 1}}[verdict]
+    table: dict[str, Any] = {"name": draw(st.sampled_from("abc")), verdict: reported}
     matchers: dict[str, list[str]] = {
         "command": ["rm *", "ls", "*", "git push *", "npm *", "cat *", "echo *", "sudo *"],
         "path": ["inside", "outside", "protected", "src/**", "*.py", "/etc/**"],
@@ -154,14 +154,14 @@ ALLOWING = Policy.preset("ask", rules=[Rule("ls", "allow", "", commands=("ls *",
 
 @st.composite
 def spelled(draw: st.DrawFn, name: str) -> str:
-    """The name of a program in any mix of quotes and escapes that a shell takes for it."""
-    said = ""
+    """The name of a program in any mix of quotes and escapes that a shell expands to it."""
+    message = ""
     for c in name:
-        said += draw(st.sampled_from([
+        message += draw(st.sampled_from([
             c, f"'{c}'", f'"{c}"', f"\\{c}", f"$'{c}'", f"$'\\x{ord(c):02x}'", f"$'\\{ord(c):03o}'",
             f"''{c}", f'""{c}', f"\\\n{c}", f"{c}''", f'{c}""',
         ]))  # fmt: skip
-    return draw(st.sampled_from(["", "/bin/", "/usr/bin/", "./", "'/bin/'"])) + said
+    return draw(st.sampled_from(["", "/bin/", "/usr/bin/", "./", "'/bin/'"])) + message
 
 
 BEFORE = ("env ", "nohup ", "timeout 5 ", "command ", "nice -n 3 ", "exec ", "busybox ", "")

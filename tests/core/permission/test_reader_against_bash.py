@@ -1,7 +1,8 @@
-"""What the reader says of a command line, held against shells that run it.
+"""What the reader reports of a command line, compared with shells that run it.
 
-The only programs on the path are a few wrappers and a `rm` that leaves a mark. Whatever makes the
-mark appear must not be allowed by a policy that denies `rm`, nor by one that allows all but it.
+The only programs on the path are a few wrappers and a `rm` that creates a marker. A line that
+creates the marker must not be allowed by a policy that denies `rm`, nor by one that allows all but
+it.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def test_no_line_that_the_corpus_allows_runs_what_is_denied(shell: str, stage: S
 
 
 def test_many_lines_that_the_corpus_denies_do_run_it(stage: Stage) -> None:
-    """Else the test above could not fail."""
+    """Otherwise the test above could not fail."""
     denied = read_cases(CORPUS)[0]
     lines = [str(case.input["command"]) for case in denied.cases if case.expect == "deny"]
     ran = (line for line in lines if "\0" not in line and stage.runs_rm("bash", line))

@@ -1,7 +1,7 @@
-"""Every program that the table says only reads, with every option of its row, run under strace.
+"""Every read-only program of the table, with every option of its row, run under strace.
 
-Words are generated from the grammar of the row. A command that the table takes for one that only
-reads must open nothing to write, make and remove nothing, and run no program but those named here.
+Words are generated from the grammar of the row. A command that the table reports as read-only must
+open nothing to write, create and remove nothing, and run no program but those named here.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reading_names() -> list[str]:
-    """Of all rows that promise to read or less, what is installed here."""
+    """The installed programs of all rows that are declared to read or less."""
     found: list[str] = []
     for name, row in ROWS.items():
         program = name.partition(" ")[0]
@@ -134,7 +134,7 @@ def words_of(option: ProgramOption, name: str, chance: Random) -> list[str]:
 
 
 def generated(name: str, chance: Random, count: int) -> Iterator[list[str]]:
-    """Each option once, alone and beside others; then combinations by chance."""
+    """Each option once, alone and with others; then random combinations."""
     row = ROWS[name]
     options = [(one, option) for one, option in grammar(row.options, row.style).items()
                if one not in FOREVER.get(name, ())]  # fmt: skip
@@ -148,7 +148,7 @@ def generated(name: str, chance: Random, count: int) -> Iterator[list[str]]:
 
 
 def traced(words: list[str], workspace: Path) -> list[str]:
-    """In namespaces of its own, without network, as a user who owns nothing but the workspace."""
+    """Runs in separate namespaces, without network, as a user who owns only the workspace."""
     log = workspace.parent / "strace"
     log.unlink(missing_ok=True)
     jail = ["unshare", "--net", "--ipc", "--pid", "--fork", "--kill-child", "timeout", "5",
@@ -203,8 +203,8 @@ def checked(
         row = ROWS[name]
         options = len(grammar(row.options, row.style))
         for words in generated(name, chance, options if count is None else count):
-            told = describe(words)
-            if told.effect not in ("none", "reads") or told.doubts or told.runs:
+            reported = describe(words)
+            if reported.effect not in ("none", "reads") or reported.doubts or reported.runs:
                 continue
             lines = traced(words, workspace)
             ran += bool(lines)

@@ -1,4 +1,5 @@
-"""A path that lies in several roots is judged from each of them, wherever the agent stands."""
+"""A path below several roots is decided for each of them, whatever the agent's working
+directory."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def verdict(
 
 
 def standing(folder: str) -> DecisionContext:
-    """Of a project, with the agent in a folder of it."""
+    """A context of a project, with the agent in one of its folders."""
     return DecisionContext(cwd=PROJECT, base=PurePath(folder))
 
 

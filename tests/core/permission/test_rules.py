@@ -217,9 +217,9 @@ def test_the_folder_that_a_command_runs_in_counts() -> None:
 def test_remembered_answers_precede_files_and_these_precede_presets() -> None:
     policy = Policy.preset("ask", rules=[rule(deny="no", command="make *")])
     assert policy.decide(bash("make"), HERE).verdict == "deny"
-    kept = rule_for(bash("make"))
-    assert kept is not None
-    remembered = policy.remembering([kept])
+    stored = rule_for(bash("make"))
+    assert stored is not None
+    remembered = policy.remembering([stored])
     assert remembered.decide(bash("make"), HERE) == Decision("allow", "always", "", "remembered")
     assert remembered.decide(bash("make x"), HERE).verdict == "deny"
 
@@ -398,13 +398,13 @@ def test_a_rewrite_that_cannot_be_applied_is_denied_with_the_next_step() -> None
 def test_always_covers_the_same_call_again_and_nothing_else(
     asked: PermissionRequested, told: str, not_covered: PermissionRequested
 ) -> None:
-    kept = rule_for(asked)
-    assert kept is not None
-    assert kept.told == told
-    policy = Policy.preset("ask").remembering([kept])
+    stored = rule_for(asked)
+    assert stored is not None
+    assert stored.told == told
+    policy = Policy.preset("ask").remembering([stored])
     assert policy.decide(asked, HERE) == Decision("allow", "always", "", "remembered")
     assert policy.decide(not_covered, HERE).verdict == "ask"
-    assert rule_of(rule_table(kept), "remembered") == kept
+    assert rule_of(rule_table(stored), "remembered") == stored
     never = rule_for(asked, "deny")
     assert never is not None
     assert Policy.preset("auto").remembering([never]).decide(asked, HERE).rule == "never"
@@ -441,9 +441,9 @@ def test_a_remembered_answer_overrides_a_guard_only_for_the_file_it_names(path: 
     for table in ({"tool": "Write"}, {"path": "/**"}, {"path": ["outside", "protected"]}, {}):
         policy = Policy.preset("ask").remembering([rule(allow=True, **table)])
         assert policy.decide(asked, HERE).verdict == "deny"
-    kept = rule_for(asked)
-    assert kept is not None
-    assert Policy.preset("ask").remembering([kept]).decide(asked, HERE).verdict == "allow"
+    stored = rule_for(asked)
+    assert stored is not None
+    assert Policy.preset("ask").remembering([stored]).decide(asked, HERE).verdict == "allow"
 
 
 # -- what only the running shell knows -------------------------------------------------------------

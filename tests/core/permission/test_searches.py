@@ -1,4 +1,4 @@
-"""Where a search looks: nothing outside is read without a question, however it is said."""
+"""Where a search reads: nothing outside is read without approval, however it is written."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def test_the_pattern_of_a_search_may_be_anything() -> None:
 
 def test_cursors_key_for_a_folder_counts() -> None:
     def said(tool: str, **input: Any) -> str:
-        told = {"tool_name": tool, "tool_input": input, "workspace_roots": ["/ws"]}
+        fields = {"tool_name": tool, "tool_input": input, "workspace_roots": ["/ws"]}
         cursor = load("cursor")
-        event = cursor.read("preToolUse", json.dumps(told).encode())
+        event = cursor.read("preToolUse", json.dumps(fields).encode())
         reply = decide_hook(cursor, event, Policy.preset("ask"), HERE)
         permission: str = json.loads(reply.stdout)["permission"]
         return permission

@@ -1,4 +1,4 @@
-"""What the parser takes for a command, held against `bash -n` and `dash -n`."""
+"""What the parser accepts as a command, compared with `bash -n` and `dash -n`."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def parses(text: str, dialect: Dialect) -> bool:
 
 @pytest.mark.parametrize("shell", [name for name in SHELLS if shutil.which(name)])
 def test_lines_are_accepted_as_the_shell_accepts_them(shell: str) -> None:
-    """One that the shell refuses may be read; one that it accepts must be, or counts as unread."""
+    """A line that the shell refuses may be read; one that it accepts must be, or count as
+    unread."""
     assert misread(shell, range(LINES)) == []
 
 

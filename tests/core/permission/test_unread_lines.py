@@ -1,4 +1,4 @@
-"""A line whose reading stopped may run and write anything: it is asked about, and rules hold."""
+"""A line whose reading stopped may run and write anything: it needs approval, and rules apply."""
 
 from __future__ import annotations
 

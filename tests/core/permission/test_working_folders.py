@@ -1,4 +1,4 @@
-"""A shell's call that names a folder is judged as the same line after a `cd` there."""
+"""A shell call with a working folder is decided like the same line after `cd` to it."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def test_a_line_that_was_allowed_once_is_allowed_where_it_was() -> None:
 
 def test_geminis_key_for_a_folder_is_not_taken_for_a_file_of_a_shell() -> None:
     def said(tool: str, **input: Any) -> str:
-        told = {"cwd": "/ws", "tool_name": tool, "tool_input": input}
+        fields = {"cwd": "/ws", "tool_name": tool, "tool_input": input}
         gemini = load("gemini")
-        event = gemini.read("BeforeTool", json.dumps(told).encode())
+        event = gemini.read("BeforeTool", json.dumps(fields).encode())
         decision: str = json.loads(decide_hook(gemini, event, POLICY, HERE).stdout)["decision"]
         return decision
 

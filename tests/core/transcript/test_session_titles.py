@@ -1,4 +1,4 @@
-"""A session is called after its user's words, never after what was added to them."""
+"""A session's title comes from the user's prompt, never from what was added to it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillerman.core.agent import File, Prompt
-from tillerman.core.answer_format import request_for
 from tillerman.core.events import Entry, TurnStarted
+from tillerman.core.program.answer_format import request_for
 from tillerman.core.transcript.handoff_summary import account
 from tillerman.core.transcript.session_titles import added_words, displayed_title, is_of_added_words
 

@@ -1,4 +1,4 @@
-"""The coarser view for scripts."""
+"""The condensed view for scripts."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def log(*events: Event) -> list[Entry]:
     ]
 
 
-def say(text: str, message_id: str = "m1", parent: str | None = None) -> MessageChunk:
+def chunk(text: str, message_id: str = "m1", parent: str | None = None) -> MessageChunk:
     return MessageChunk(message_id=message_id, text=text, parent=parent)
 
 
-def said(text: str, parent: str | None = None) -> summary_events.TextSummary:
+def text_item(text: str, parent: str | None = None) -> summary_events.TextSummary:
     return summary_events.TextSummary(**HERE, text=text, parent=parent)
 
 
@@ -69,29 +69,29 @@ def started(call_id: str, tool: str = "Read", parent: str | None = None) -> Tool
     return ToolStart(**HERE, call_id=call_id, tool=tool, title=f"{tool} it", parent=parent)
 
 
-def told(*events: Event) -> list[summary_events.Item]:
+def summarized(*events: Event) -> list[summary_events.Item]:
     return list(summarize(log(*events)))
 
 
 def test_a_turn_is_reported_as_whole_messages_calls_and_one_result() -> None:
     usage = UsageReported(input_tokens=3, cost_usd=0.25)
-    assert told(
+    assert summarized(
         PROMPT,
         ThoughtChunk(message_id="m1", text="Let me "),
         ThoughtChunk(message_id="m1", text="see."),
-        say("I will "),
-        say("read."),
+        chunk("I will "),
+        chunk("read."),
         start("c1"),
         ToolFinished(call_id="c1", outcome="completed", content=(Text("x"),)),
-        say("Done.", "m2"),
+        chunk("Done.", "m2"),
         usage,
         DONE,
     ) == [
         Thinking(**HERE, text="Let me see."),
-        said("I will read."),
+        text_item("I will read."),
         started("c1"),
         ToolComplete(**HERE, call_id="c1", tool="Read", title="Read it", content=(Text("x"),)),
-        said("Done."),
+        text_item("Done."),
         ResultSummary(
             session="s1",
             turn=1,
@@ -107,40 +107,42 @@ def test_a_turn_is_reported_as_whole_messages_calls_and_one_result() -> None:
 
 def test_a_message_is_reported_as_soon_as_the_next_block_begins_and_not_before() -> None:
     items = Summary()
-    assert [items.add(entry) for entry in log(PROMPT, say("a"), say("b"), say("c", "m2"))] == [
+    assert [
+        items.add(entry) for entry in log(PROMPT, chunk("a"), chunk("b"), chunk("c", "m2"))
+    ] == [
         [],
         [],
         [],
-        [said("ab")],
+        [text_item("ab")],
     ]
-    assert items.close() == [said("c")]
+    assert items.close() == [text_item("c")]
     assert items.close() == []
 
 
 def test_agents_that_stream_at_once_do_not_interrupt_each_other() -> None:
-    assert told(
+    assert summarized(
         PROMPT,
         start("c1", "Task"),
-        say("main "),
-        say("sub ", "m9", parent="c1"),
-        say("text"),
-        say("text", "m9", parent="c1"),
+        chunk("main "),
+        chunk("sub ", "m9", parent="c1"),
+        chunk("text"),
+        chunk("text", "m9", parent="c1"),
         ToolFinished(call_id="c1", outcome="completed"),
         DONE,
     )[1:-1] == [
-        said("sub text", parent="c1"),
+        text_item("sub text", parent="c1"),
         ToolComplete(**HERE, call_id="c1", tool="Task", title="Task it"),
-        said("main text"),
+        text_item("main text"),
     ]
 
 
 def test_background_work_streams_after_its_turn() -> None:
-    items = told(
+    items = summarized(
         PROMPT,
         start("c1", "Task"),
-        say("still ", "m9", parent="c1"),
+        chunk("still ", "m9", parent="c1"),
         DONE,
-        say("here", "m9", parent="c1"),
+        chunk("here", "m9", parent="c1"),
         ToolFinished(call_id="c1", outcome="completed"),
     )
     assert [type(item).__name__ for item in items] == [
@@ -149,16 +151,18 @@ def test_background_work_streams_after_its_turn() -> None:
         "TextSummary",
         "ToolComplete",
     ]
-    assert items[2] == said("still here", parent="c1")
+    assert items[2] == text_item("still here", parent="c1")
 
 
 def test_a_withdrawn_message_is_never_reported() -> None:
-    told_items = told(PROMPT, say("wrong"), MessageWithdrawn(message_id="m1"), say("right"), DONE)
-    assert told_items[:-1] == [said("right")]
+    told_items = summarized(
+        PROMPT, chunk("wrong"), MessageWithdrawn(message_id="m1"), chunk("right"), DONE
+    )
+    assert told_items[:-1] == [text_item("right")]
 
 
 def test_calls_that_do_not_complete_are_errors_with_their_status() -> None:
-    assert told(
+    assert summarized(
         start("c1", "Bash"),
         ToolFinished(call_id="c1", outcome="denied", content=(Text("no"),)),
         ToolFinished(call_id="c9", outcome="failed"),
@@ -182,7 +186,7 @@ def test_permissions_and_questions_are_reported_when_opened_and_when_answered() 
     bash = Permission(**HERE, request_id="r1", tool="Bash", title="Bash `ls`", call_id="c1")
     which = Permission(**HERE, request_id="r2", tool="Question", questions=(question,))
     replace = msgspec.structs.replace
-    assert told(
+    assert summarized(
         PermissionRequested(request_id="r1", tool="Bash", title="Bash `ls`", call_id="c1"),
         QuestionAsked(request_id="r2", questions=(question,)),
         RequestAnswered(request_id="r1", answer=Answer("deny"), by="timeout"),
@@ -198,15 +202,15 @@ def test_permissions_and_questions_are_reported_when_opened_and_when_answered() 
 
 def test_a_failed_turn_reports_its_error_then_its_result() -> None:
     failure = Failure(kind="rate_limited", message="too fast", retry_after=3)
-    assert told(
+    assert summarized(
         PROMPT,
         Notice(level="warning", kind="retry", text="again"),
         Notice(level="error", kind="storage", text="disk full"),
-        say("half"),
+        chunk("half"),
         TurnEnded(reason="failed", failure=failure),
     ) == [
         Error(**HERE, message="disk full"),
-        said("half"),
+        text_item("half"),
         Error(**HERE, message="too fast", failure=failure),
         ResultSummary(
             session="s1", turn=1, status="failed", text="half", failure=failure, duration=4.0
@@ -216,7 +220,8 @@ def test_a_failed_turn_reports_its_error_then_its_result() -> None:
 
 def test_items_are_json_objects_with_their_type() -> None:
     lines = [
-        json.loads(msgspec.json.encode(item)) for item in told(PROMPT, say("hi"), start("c1"), DONE)
+        json.loads(msgspec.json.encode(item))
+        for item in summarized(PROMPT, chunk("hi"), start("c1"), DONE)
     ]
     assert lines == [
         {"type": "text", "session": "s1", "turn": 1, "text": "hi"},

@@ -1,4 +1,4 @@
-"""The log as people read it."""
+"""The log as a transcript."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def at(second: int) -> str:
 
 
 def log(*events: Event | tuple[int, Event]) -> list[Entry]:
-    """Entries a second apart; a pair names its turn, else it is the last one started."""
+    """Entries a second apart; a pair names its turn, otherwise it is the last one started."""
     entries: list[Entry] = []
     turn = 0
     for seq, item in enumerate(events, 1):
@@ -74,7 +74,7 @@ PROMPT = TurnStarted(origin="prompt", prompt="go")
 DONE = TurnEnded(reason="completed")
 
 
-def say(text: str, message_id: str = "m1", parent: str | None = None) -> MessageChunk:
+def chunk(text: str, message_id: str = "m1", parent: str | None = None) -> MessageChunk:
     return MessageChunk(message_id=message_id, text=text, parent=parent)
 
 
@@ -101,8 +101,8 @@ def test_a_whole_turn_folds_into_ordered_blocks() -> None:
             TurnStarted(origin="prompt", prompt="fix it", attachments=(shot,)),
             ThoughtChunk(message_id="m1", text="Let me "),
             ThoughtChunk(message_id="m1", text="look."),
-            say("I will "),
-            say("read."),
+            chunk("I will "),
+            chunk("read."),
             ToolStarted(
                 call_id="c1",
                 tool="Read",
@@ -112,7 +112,7 @@ def test_a_whole_turn_folds_into_ordered_blocks() -> None:
                 paths=("a.py",),
             ),
             finish("c1", text="x = 1"),
-            say("Done.", "m2"),
+            chunk("Done.", "m2"),
             usage,
             FilesChanged(files=(changed,), left_out=2),
             DONE,
@@ -176,7 +176,7 @@ def test_the_result_of_a_turn_has_all_that_a_caller_asks_for() -> None:
             start("c2", parent="c1"),
             finish("c2", "failed"),
             finish("c1"),
-            say("Half of it."),
+            chunk("Half of it."),
             usage,
             FilesChanged(files=(changed,)),
             TurnEnded(reason="failed", failure=failure, result={"n": 1}),
@@ -204,24 +204,24 @@ def test_the_result_of_a_turn_has_all_that_a_caller_asks_for() -> None:
 
 
 def test_text_after_a_call_is_a_block_of_its_own() -> None:
-    folded = blocks(say("before "), start("c1"), finish("c1"), say("after"))
+    folded = blocks(chunk("before "), start("c1"), finish("c1"), chunk("after"))
     assert [type(block).__name__ for block in folded] == ["Message", "ToolCallBlock", "Message"]
     assert [folded[0], folded[2]] == [Message("m1", "before "), Message("m1", "after")]
 
 
 def test_a_notice_in_the_middle_does_not_divide_a_message() -> None:
     notice = Notice(level="info", kind="retry", text="again in 1 s")
-    assert blocks(say("one "), notice, say("two")) == [Message("m1", "one two"), notice]
+    assert blocks(chunk("one "), notice, chunk("two")) == [Message("m1", "one two"), notice]
 
 
 def test_a_withdrawn_message_leaves_nothing_and_can_be_sent_again() -> None:
     folded = blocks(
         ThoughtChunk(message_id="m1", text="hm"),
-        say("wrong "),
-        say("kept", "m0"),
+        chunk("wrong "),
+        chunk("kept", "m0"),
         MessageWithdrawn(message_id="m1"),
         MessageWithdrawn(message_id="never said"),
-        say("right"),
+        chunk("right"),
     )
     assert folded == [Message("m0", "kept"), Message("m1", "right")]
 
@@ -229,10 +229,10 @@ def test_a_withdrawn_message_leaves_nothing_and_can_be_sent_again() -> None:
 def test_a_subagents_blocks_lie_inside_its_call() -> None:
     folded = blocks(
         start("c1", "Task"),
-        say("outer "),
-        say("inner", "m9", parent="c1"),
+        chunk("outer "),
+        chunk("inner", "m9", parent="c1"),
         start("c2", parent="c1"),
-        say("goes on"),
+        chunk("goes on"),
         finish("c2"),
         finish("c1"),
     )
@@ -251,7 +251,7 @@ def test_background_work_stays_with_the_turn_that_started_it() -> None:
             BackgroundChanged(tasks=(BackgroundTask("t1", "tests", "c1"),)),
             DONE,
             TurnStarted(origin="prompt", prompt="meanwhile"),
-            (1, say("found it", "m7", parent="c1")),
+            (1, chunk("found it", "m7", parent="c1")),
             (1, finish("c1", text="ok")),
             BackgroundChanged(tasks=()),
             DONE,
@@ -336,7 +336,7 @@ def test_ends_without_beginnings_are_shown_as_far_as_they_are_known() -> None:
         log(
             (3, finish("c9", "failed", "boom")),
             (3, RequestAnswered(request_id="r9", answer=Answer("allow"), by="policy")),
-            (3, say("inside", parent="c8")),
+            (3, chunk("inside", parent="c8")),
             (3, ToolUpdated(call_id="c7", title="Now known")),
             (3, DONE),
         )
@@ -362,9 +362,9 @@ def test_ends_without_beginnings_are_shown_as_far_as_they_are_known() -> None:
     ]
 
 
-def test_the_plan_stands_once_with_its_latest_steps() -> None:
+def test_the_plan_is_listed_once_with_its_latest_steps() -> None:
     first, second = (PlanStep("look"),), (PlanStep("look", "completed"), PlanStep("mend"))
-    folded = blocks(PlanChanged(steps=first), say("on it"), PlanChanged(steps=second))
+    folded = blocks(PlanChanged(steps=first), chunk("on it"), PlanChanged(steps=second))
     assert folded == [PlanBlock(second), Message("m1", "on it")]
 
 
@@ -390,13 +390,13 @@ def test_a_call_reported_twice_is_one_call_and_a_reused_id_is_another() -> None:
 
 
 def test_steering_and_queued_prompts_are_shown_where_they_were_sent() -> None:
-    folded = blocks(say("a"), UserMessage(text="faster", how="steer"))
+    folded = blocks(chunk("a"), UserMessage(text="faster", how="steer"))
     assert folded == [Message("m1", "a"), TextBlock("faster", "steer")]
 
 
 def test_what_comes_before_the_first_turn_is_the_opening() -> None:
     old = UserMessage(text="earlier", how="imported")
-    transcript = fold(log(old, say("then")))
+    transcript = fold(log(old, chunk("then")))
     assert transcript.opening == [TextBlock("earlier", "imported"), Message("m1", "then")]
     assert transcript.turns == []
 
@@ -444,19 +444,23 @@ def test_totals_of_an_agent_that_reports_no_cost_have_none() -> None:
 
 
 def test_the_final_text_is_the_text_after_the_last_call() -> None:
-    turn = fold(log(PROMPT, say("plan", "a"), start("c1"), say("one", "b"), say("two", "c"))).turns[
-        0
-    ]
+    turn = fold(
+        log(PROMPT, chunk("plan", "a"), start("c1"), chunk("one", "b"), chunk("two", "c"))
+    ).turns[0]
     assert final_text(turn) == "one\n\ntwo"
 
 
 def test_the_final_text_of_a_turn_cut_inside_a_call_is_the_text_before_it() -> None:
-    turn = fold(log(PROMPT, say("old", "a"), start("c1"), say("last", "b"), start("c2"))).turns[0]
+    turn = fold(log(PROMPT, chunk("old", "a"), start("c1"), chunk("last", "b"), start("c2"))).turns[
+        0
+    ]
     assert final_text(turn) == "last"
 
 
 def test_the_final_text_leaves_subagents_out() -> None:
-    turn = fold(log(PROMPT, say("mine"), start("c1", "Task"), say("theirs", parent="c1"))).turns[0]
+    turn = fold(
+        log(PROMPT, chunk("mine"), start("c1", "Task"), chunk("theirs", parent="c1"))
+    ).turns[0]
     assert final_text(turn) == "mine"
 
 
@@ -511,7 +515,7 @@ def test_folding_as_entries_arrive_equals_folding_the_log_and_never_raises() -> 
 def test_a_hundred_thousand_chunks_and_calls_fold_in_linear_time() -> None:
     entries = [Entry(session="s", seq=1, turn=1, at=at(1), event=PROMPT)]
     for seq in range(2, 100_002):
-        event: Event = say("word ") if seq % 4 else start(str(seq))
+        event: Event = chunk("word ") if seq % 4 else start(str(seq))
         entries.append(Entry(session="s", seq=seq, turn=1, at=at(1), event=event))
     begun = time.process_time()
     transcript = fold(entries)

@@ -1,17 +1,18 @@
-"""Runs a range of generated lines and prints what was found as JSON: python -m tests.core.permission.differential.
+"""Runs a range of generated lines and prints the findings as JSON: python -m
+tests.core.permission.differential.
 
-A process of its own: it enters namespaces, in which the policy sees the same tree as the shells.
+It is a separate process because it enters namespaces, in which the policy sees the same tree as the
+shells.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from functools import lru_cache
 from pathlib import Path
 
 from tests.core.permission.differential import namespace, tree
-from tests.core.permission.differential.executor import Executor, NoNamespaces
+from tests.core.permission.differential.executor import SHELLS, Executor, NoNamespaces
 from tests.core.permission.differential.launchers import LAUNCHERS
 
 
@@ -24,6 +25,8 @@ def main() -> None:
     parser.add_argument("--blind", action="store_true", help="as if the reader said nothing")
     parser.add_argument("--launcher", choices=[*LAUNCHERS], default="plain")
     parser.add_argument("--each", action="store_true", help="every construct by itself instead")
+    parser.add_argument("--facts", type=Path, help="keep what shells do in this file, or take it")
+    parser.add_argument("--record", action="store_true", help="run the lines, and judge none")
     parser.add_argument("--lines", type=Path, help="a JSON list of lines to run instead")
     given = parser.parse_args()
     launcher = LAUNCHERS[given.launcher]()
@@ -39,11 +42,9 @@ def main() -> None:
 
     from tests.core.permission.differential import oracle
     from tests.core.permission.differential.generator import each_construct, line
+    from tests.core.permission.differential.recorded_facts import RecordedFacts
     from tests.core.permission.differential.shard import Shard
-    from tillerman.core.permission.shell import reader
 
-    # each line is read once, and not anew for every policy that judges it
-    reader.read = lru_cache(maxsize=4)(reader.read)
     if given.each:
         lines = list(enumerate(each_construct()))
     elif given.lines:
@@ -51,11 +52,22 @@ def main() -> None:
     else:
         seeds = range(given.start, given.start + given.count)
         lines = [(seed, line(seed)) for seed in seeds]
+    recorded = RecordedFacts(executor, given.facts) if given.facts else None
+    if recorded and given.record:
+        for _, text in lines:
+            for shell in SHELLS:
+                recorded.run(shell, text)
+        recorded.save()
+        print(json.dumps({"recorded": len(lines)}))
+        executor.close()
+        return
     fixed = oracle.BLIND if given.blind else None
     if given.launcher != "plain":
         fixed = oracle.ENFORCED
-    shard = Shard(executor, given.minimise, fixed, guards=launcher.guards)
+    shard = Shard(recorded or executor, given.minimise, fixed, guards=launcher.guards)
     print(json.dumps(shard.run(lines, given.seconds)))
+    if recorded:
+        recorded.save()
     executor.close()
 
 

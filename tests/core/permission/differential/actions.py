@@ -1,4 +1,4 @@
-"""Single commands that do something a policy cares about: run, write, remove or read."""
+"""Single commands that matter to a policy: run, write, remove or read."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ Action = Callable[[Random, Speller], str]
 
 
 def action(rng: Random, speller: Speller) -> str:
-    """The text of one command, perhaps with its words spelled oddly."""
+    """The text of one command, perhaps with its words spelled in an unusual way."""
     kind = rng.choices((run, write, remove, read, npm), (22, 34, 12, 18, 4))[0]
     return kind(rng, speller)
 

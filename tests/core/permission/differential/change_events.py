@@ -8,7 +8,9 @@ import struct
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MODIFY, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x40, 0x80, 0x100, 0x200
-_MASK = _MODIFY | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_ATTRIBUTES = 0x4
+_NAMED = _MODIFY | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_MASK = _NAMED | _ATTRIBUTES
 _HEADER = struct.Struct("iIII")
 
 
@@ -30,17 +32,22 @@ class ChangeEvents:
 
     def names(self) -> set[str]:
         """Since the watch began, or this was called last."""
+        return self.take()[0]
+
+    def take(self) -> tuple[set[str], bool]:
+        """The names since the last time; and if anything happened at all, attributes included."""
         found: set[str] = set()
+        happened = False
         while True:
             try:
                 events = os.read(self._fd, 65536)
             except BlockingIOError:
-                return found
-            at = 0
+                return found, happened
+            at, happened = 0, True
             while at < len(events):
-                watch, _, _, length = _HEADER.unpack_from(events, at)
+                watch, mask, _, length = _HEADER.unpack_from(events, at)
                 at += _HEADER.size
                 name = events[at : at + length].rstrip(b"\0")
                 at += length
-                if name and watch in self._directories:
+                if name and mask & _NAMED and watch in self._directories:
                     found.add(f"{self._directories[watch]}/{os.fsdecode(name)}")

@@ -1,4 +1,4 @@
-"""Ways to have a command run: control flow, substitutions, builtins and wrapper programs."""
+"""Ways to run a command: control flow, substitutions, builtins and wrapper programs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ TEMPLATES = (*_AROUND, *_TEXT, *features.AROUND)
 
 
 def around(rng: Random, statement: str, speller: Speller) -> str:
-    """The statement, run inside of something else."""
+    """The statement inside another construct."""
     group = rng.choices((_AROUND, _TEXT, features.AROUND), (44, 36, 20))[0]
     return inside(rng.choice(group), statement, speller)
 
@@ -132,7 +132,7 @@ def backticks(statement: str) -> str:
 
 
 def wrapped(rng: Random, words: list[str], speller: Speller) -> str:
-    """A simple command behind one or two programs that run it."""
+    """A simple command after one or two wrapper programs."""
     text = behind(rng.choice(WRAPPERS), words, rng, speller)
     return text if rng.random() < 0.7 else _behind(rng.choice(WRAPPERS), text, rng, speller)
 

@@ -1,4 +1,4 @@
-"""Statements that change the working directory, or only look as if they did."""
+"""Statements that change the working directory, or only seem to."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ JOINS = ("; ", "; ", " && ", " && ", " || ", "\n", " | ", " & ")
 
 
 def walk(rng: Random) -> str:
-    """A few changes of directory, then something that depends on where they led."""
+    """A few changes of directory, then a statement that depends on the result."""
     steps = [change(rng) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))]
     line = steps[0]
     for step in [*steps[1:], rng.choice(_WRITES)]:
@@ -60,7 +60,7 @@ def change(rng: Random) -> str:
 
 
 def each(rng: Random) -> list[str]:
-    """Every change once, with something that depends on it."""
+    """Every change once, with a statement that depends on it."""
     return [
         f"{change.format(d=rng.choice(('src', 'out', '.git', '..')))}{join}{write}"
         for change in _CHANGES

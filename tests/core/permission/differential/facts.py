@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from typing import NamedTuple, Self
 
 
 class Exec(NamedTuple):
@@ -26,3 +27,19 @@ class Facts(NamedTuple):
     read: tuple[str, ...] = ()
     timed_out: bool = False
     status: int = 0
+
+    @classmethod
+    def decoded(cls, answer: bytes) -> Self:
+        """As the sandbox reports them."""
+        found = json.loads(answer)
+        return cls(
+            execs=tuple(
+                Exec(path, tuple(argv), cwd, tuple(via)) for path, argv, cwd, via in found["execs"]
+            ),
+            changed=tuple(found["changed"]),
+            replaced=frozenset(found["replaced"]),
+            left=frozenset(found["left"]),
+            read=tuple(found["read"]),
+            timed_out=found["timed_out"],
+            status=found["status"],
+        )

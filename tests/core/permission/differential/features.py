@@ -1,4 +1,4 @@
-"""What bash's manual describes and no other template uses, section by section.
+"""Features in bash's manual that no other template uses, by section.
 
 `@S` is a statement, and `@Q` is one as a single quoted word.
 """
@@ -95,7 +95,7 @@ ALONE = (
 
 
 def _template(text: str) -> str:
-    """As `str.format` takes it."""
+    """Converts it to a template for `str.format`."""
     text = text.replace("{", "{{").replace("}", "}}")
     return text.replace("@S", "{s}").replace("@Q", "{q}")
 

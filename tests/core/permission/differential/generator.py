@@ -1,4 +1,4 @@
-"""Shell lines from integers: the same number gives the same line."""
+"""Generates shell lines from integers: the same number gives the same line."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def line(seed: int) -> str:
 
 
 def structured(rng: Random) -> str:
-    """Some commands, each perhaps spelled oddly and inside of something else."""
+    """Some commands, each perhaps in an unusual spelling and inside another construct."""
     return _joined(rng, [statement(rng) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))])
 
 
 def walked(rng: Random) -> str:
-    """Structured, somewhere else."""
+    """A structured line in another directory."""
     return _joined(rng, [directories.change(rng), statement(rng)])
 
 
@@ -56,7 +56,7 @@ def statement(rng: Random) -> str:
 
 
 def respaced(rng: Random, text: str) -> str:
-    """Another blank somewhere, where it means the same or nothing at all."""
+    """Inserts another blank somewhere, whether or not it changes the meaning."""
     places = [at for at, char in enumerate(text) if char == " "]
     if not places:
         return text
@@ -65,7 +65,7 @@ def respaced(rng: Random, text: str) -> str:
 
 
 def _braced(rng: Random) -> str:
-    """A command whose words come out of braces."""
+    """A command whose words come from brace expansion."""
     words = actions.simple_words(rng)
     joined = ",".join(words)
     forms = [f"{{{joined}}}", f"{words[0]}{{,}} {' '.join(words[1:])}", f"{{{joined},}}"]
@@ -76,7 +76,7 @@ def _braced(rng: Random) -> str:
 
 
 def _split(rng: Random, speller: Speller) -> str:
-    """A command whose words come out of splitting a value."""
+    """A command whose words come from splitting a value."""
     text = " ".join(actions.simple_words(rng))
     name = speller.name()
     commas = text.replace(" ", ",")
@@ -119,7 +119,7 @@ def _split(rng: Random, speller: Speller) -> str:
 
 
 def _linked(rng: Random) -> str:
-    """A link that the line makes, and something done through it."""
+    """A link that the line creates, and an action through it."""
     makes = ("ln -s {t} q", "ln -sf {t} q", "ln -sT {t} q", "cp -a {l} q", "cp -P {l} q", "cp -d {l} q", "ln {f} q",
              "cp -s {a} q", "cp -l {f} q", "cp -al {l} q", "ln -s {t} src/q; mv src/q q", "cp -R {l} q", "mv {l} q",
              "ln -s {t} p; ln -s p q", "ln -s {t} p; mv p q", "cp -rl {f} q", "link {f} q", "busybox ln -s {t} q",
@@ -165,7 +165,8 @@ def _joined(rng: Random, statements: list[str]) -> str:
 
 
 def each_construct() -> list[str]:
-    """Every template once, around or behind something plain: nothing hides behind another doubt."""
+    """Every template once, around or after something plain, so that no finding is hidden by another
+    doubt."""
     rng, plain = Random(0), Speller(Random(0), 0.0)
     lines = [actions.filled(template, rng, plain) for template in actions.TEMPLATES for _ in "12"]
     for payload in ("rm a.txt", "echo x > .env", "touch ../z"):

@@ -1,4 +1,4 @@
-"""How the shell is started: as it is, or with what enforces a policy at run time."""
+"""How the shell is started: without enforcement, or with a policy enforced at run time."""
 
 from __future__ import annotations
 
@@ -19,39 +19,40 @@ class Launcher:
     records = False  # recorders stand in place of denied programs, and say that they ran
 
     def prepare(self) -> None:
-        """Import all that is needed: the machine's file system is still there."""
+        """Imports all that is needed, while the machine's file system is still mounted."""
 
     def begin(self) -> set[int]:
-        """Start what helps, in the private root. The pids that are no part of any line."""
+        """Starts helpers in the private root. Returns the pids that belong to no line."""
         return set()
 
     reports = -1  # a descriptor that becomes readable when a helper says something
 
     def take_reports(self) -> None:
-        """Read what helpers say: one that nobody reads from would stop."""
+        """Reads the helpers' reports, so that none of them blocks."""
 
     guards = False  # protected names are restored: what counts is how they are in the end
 
     def open_session(self) -> None:
-        """The tree is as it should be, and a line is about to run in it."""
+        """The tree is reset, and a line is about to run in it."""
 
     def close_session(self) -> None:
-        """All processes of the line are gone."""
+        """All processes of the line have ended."""
 
     def launch(self, path: str, argv: list[str], environment: dict[str, str]) -> None:
-        """In the process that becomes the shell."""
+        """Runs in the process that becomes the shell."""
         os.execve(path, argv, environment)
 
 
 class Recorded(Launcher):
-    """Without enforcement, and with recorders in place of denied programs: what the gate faces."""
+    """Without enforcement, and with recorders in place of denied programs: what the gate would
+    see."""
 
     logs_execs = False
     records = True
 
 
 class ExecGate(Recorded):
-    """Denied commands are refused at execve, by the gate that sessions use."""
+    """Denied commands fail at execve, by the gate that sessions use."""
 
     def prepare(self) -> None:
         from tillerman.core.permission import Rule
@@ -91,7 +92,7 @@ class ExecGate(Recorded):
 
 
 class Unprotected(Launcher):
-    """Without enforcement, and with a look at protected names: what the protection faces."""
+    """Without enforcement, and with a check of protected names: what the protection would see."""
 
     logs_execs = False
     guards = True

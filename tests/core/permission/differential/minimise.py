@@ -12,14 +12,14 @@ _SECONDS = 8.0
 
 
 def minimal(line: str, fails: Callable[[str], bool]) -> str:
-    """Remove tokens, then characters, as long as it goes on failing."""
+    """Removes tokens, then characters, as long as it still fails."""
     budget = _Budget(fails)
     tokens = _reduced(_TOKENS.findall(line), budget)
     return "".join(_reduced(list("".join(tokens)), budget)).strip(" ")
 
 
 def skeleton(line: str) -> str:
-    """What lines of one cause have in common: names and quoted text left out."""
+    """What lines with one cause have in common: without names and quoted text."""
     line = re.sub(r"'[^']*'", "'…'", line)
     line = re.sub(r"v\d+r?", "v", line)
     paths = r"\.{0,2}/?(?:mnt|ws|src|outside|out|\.git|\.env|hooks|a\.txt|deep|z|q|x)[\w./-]*"

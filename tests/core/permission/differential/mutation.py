@@ -1,4 +1,4 @@
-"""New lines from known ones: spliced, requoted, wrapped, cut and stirred."""
+"""New lines from known ones: spliced, requoted, wrapped, cut and shuffled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PIECES = (
 
 @cache
 def corpus() -> tuple[str, ...]:
-    """Lines that people wrote: of the policy's own tests, and everyday ones."""
+    """Lines written by people: those of the policy's own tests, and everyday ones."""
     groups = tomllib.loads(_HERE.with_name("corpus.toml").read_text())["groups"]
     lines = [case["command"] for group in groups for case in group["cases"] if "command" in case]
     known = tomllib.loads((_HERE / "lines.toml").read_text())
@@ -45,7 +45,7 @@ def mutated(rng: Random) -> str:
 
 
 def soup(rng: Random) -> str:
-    """Pieces of shell in any order: most is refused by shells, some is not as it looks."""
+    """Pieces of shell in any order: shells refuse most of it, and some is not what it seems."""
     return "".join(rng.choice(_PIECES) for _ in range(rng.randrange(2, 9)))
 
 

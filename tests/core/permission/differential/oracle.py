@@ -1,4 +1,4 @@
-"""Holds what a line did against what was said of it: each difference is a failure."""
+"""Compares what a line did with what was reported of it: each difference is a failure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import posixpath
 import re
 import signal
 from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib import import_module
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -15,8 +14,11 @@ from tests.core.permission.differential import stubs, tree
 from tests.core.permission.differential.facts import Exec, Facts
 from tests.core.permission.differential.reading import Reading, reading
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import DecisionContext, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule, actions, policy
+from tillerman.core.permission.action import PolicyAction
 from tillerman.core.permission.guarded_names import is_protected
+from tillerman.core.permission.shell import reader
+from tillerman.workspace.files import policy_lookup
 
 # What they run stands for them: a preset that allows that allows them, too.
 TRANSPARENT = frozenset({
@@ -78,7 +80,7 @@ _READING_FORMS = {
         "remote": re.compile(r"|-v|--verbose|(?:show|get-url).*"),
         "stash": re.compile(r"(?:list|show).*"),
         "config": re.compile(
-            r"(?:--global |--local |--system )?[\w.-]+|(?:.* )?(?:--get\S*|--list|-l|get|list)(?: .*)?|[\w.-]+"
+            r"(?:--global |--local |--system )?[^\s-]\S*|(?:.* )?(?:--get\S*|--list|-l|get|list)(?: .*)?"
         ),
         "worktree": re.compile(r"list.*"),
         "submodule": re.compile(r"|status.*|summary.*"),
@@ -136,18 +138,15 @@ def _policies() -> dict[str, Policy]:
 
 @cache
 def _context() -> DecisionContext:
-    """As a session has it: links are followed, and files looked up, on the disk."""
-    more: dict[str, Any] = {}
-    if "files" in DecisionContext.__struct_fields__:
-        more["files"] = import_module("tillerman.workspace.files.policy_lookup").DiskFiles()
+    """As in a session: links are followed, and files looked up, on the disk."""
+    more: dict[str, Any] = {"files": policy_lookup.DiskFiles()}
     home = PurePosixPath(tree.HOME)
-    return DecisionContext(
-        PurePosixPath(tree.WORKSPACE), home=home, resolve=posixpath.realpath, **more
-    )
+    resolve = lru_cache(maxsize=10_000)(policy_lookup.resolved)  # nothing in this tree changes
+    return DecisionContext(PurePosixPath(tree.WORKSPACE), home=home, resolve=resolve, **more)
 
 
 class Judgement(NamedTuple):
-    """All that is said of a line before it runs."""
+    """All that is reported of a line before it runs."""
 
     reading: Reading
     verdicts: Mapping[str, str]
@@ -169,7 +168,7 @@ ENFORCED = Judgement(
 
 
 def kept(line: str, shell: str, facts: Facts) -> list[Failure]:
-    """Where protected names and denied paths are enforced: what differs in the end, or was read."""
+    """With protected names and denied paths enforced: what differs in the end, or was read."""
     secret = f"{tree.WORKSPACE}/.env"
     found = [("protected name changed", _place(path), path) for path in facts.changed]
     found += [("denied path read", ".env", path) for path in facts.read if path == secret]
@@ -195,11 +194,28 @@ def _too_slow(*_: object) -> None:
 
 
 def _judge(line: str) -> Judgement:
+    _read_once()
     request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
     verdicts = {
         name: policy.decide(request, _context()).verdict for name, policy in _policies().items()
     }
     return Judgement(reading(line), verdicts)
+
+
+@cache
+def _read_once() -> None:
+    """A line is read and split into actions once, and not again for every policy."""
+    reader.read = lru_cache(maxsize=4)(reader.read)
+    split: dict[int, tuple[PermissionRequested, list[PolicyAction]]] = {}
+
+    def acts_of(request: PermissionRequested, context: DecisionContext) -> list[PolicyAction]:
+        known, acts = split.get(id(context), (None, []))
+        if known is not request:
+            acts = actions.acts_of(request, context)
+            split[id(context)] = request, acts
+        return acts
+
+    policy.acts_of = acts_of
 
 
 def failures(line: str, shell: str, facts: Facts, decided: Judgement) -> list[Failure]:
@@ -210,30 +226,31 @@ def failures(line: str, shell: str, facts: Facts, decided: Judgement) -> list[Fa
     return [Failure(*cause, shell, line, evidence) for cause, evidence in reversed(once.items())]
 
 
-def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str, str]]:
-    """What happened, and was neither named nor doubted."""
-    if said.unread:
+def _unread(facts: Facts, reported: Reading) -> Iterator[tuple[str, str, str]]:
+    """Facts that were neither named nor doubted."""
+    if reported.unread:
         return
-    for one in facts.execs if not said.evaluates else ():
+    for one in facts.execs if not reported.evaluates else ():
         # a doubt about a program is one about all that it runs, and about what it is
         called = posixpath.basename(one.argv[0]) if one.argv else ""
-        if _is_inside(one) or said.doubts_any((called, *one.via)):
+        if _is_inside(one) or reported.doubts_any((called, *one.via)):
             continue
-        if not said.names(one.program):
+        if not reported.names(one.program):
             yield "program not named", one.program, " ".join(one.argv)
-    if said.is_opaque:
+    if reported.is_opaque:
         return
     for path in _top_changes(facts):
-        original = _BACKUP.sub("", path)
-        if not said.covers(original, written=True) and not said.names_below(path):  # mkdir -p a/b
+        named = {path, _BACKUP.sub("", path)}
+        covered = any(reported.covers(one, written=True) for one in named)
+        if not covered and not reported.names_below(path):  # mkdir -p a/b
             yield "write not named", _place(path), path
     for path in facts.read:
-        if path == f"{tree.WORKSPACE}/.env" and not said.covers(path, written=False):
+        if path == f"{tree.WORKSPACE}/.env" and not reported.covers(path, written=False):
             yield "read not named", ".env", path
 
 
 def _allowed(facts: Facts, decided: Judgement) -> Iterator[tuple[str, str, str]]:
-    """What a policy allowed, and must not have."""
+    """Facts that a policy allowed although it denies them."""
     verdicts, certain = decided.verdicts, not decided.reading.is_opaque
     if verdicts["commands"] == "allow":
         for one in facts.execs:
@@ -294,14 +311,15 @@ def _only_reads(one: Exec) -> bool:
 
 
 def _only_writes(one: Exec) -> bool:
-    """It changes files that its words name; to unpack an archive may change any."""
+    """Whether it changes only files that its arguments name; unpacking an archive may change
+    any."""
     if one.program == "git":
         return _arguments(one)[:1] in (["add"], ["mv"], ["rm"])
     return one.program == "tar" and _packs(one)
 
 
 def _changes_with_tar(word: str) -> bool:
-    """Whether it says to make an archive, to change one or to unpack one."""
+    """Whether its arguments create, change or unpack an archive."""
     if word.startswith("--"):
         names = (
             "create",
@@ -318,15 +336,16 @@ def _changes_with_tar(word: str) -> bool:
 
 
 def _packs(one: Exec) -> bool:
-    """It makes an archive, or adds to one, that its words name."""
-    keys = [word.lstrip("-")[:2] for word in one.argv[1:2]]
-    return any(word in {"--create", "--append", "--update"} for word in one.argv[1:2]) or any(
+    """Whether it creates or extends an archive that its arguments name."""
+    first, short = one.argv[1:2], [word[1:3] for word in one.argv[1:] if re.match("-[^-]", word)]
+    keys = [*(word for word in first if not word.startswith("-")), *short]  # `tar cf`, `tar -cf`
+    return any(word in {"--create", "--append", "--update"} for word in one.argv[1:]) or any(
         set("cru") & set(key) for key in keys
     )
 
 
 def _arguments(git: Exec) -> list[str]:
-    """Without the options before its subcommand."""
+    """The arguments without the options before the subcommand."""
     words = list(git.argv[1:])
     while words and words[0].startswith("-") and words[0] not in _VERSIONS:
         skipped = words.pop(0)
@@ -348,14 +367,14 @@ def _is_inside(one: Exec) -> bool:
 
 
 def _top_changes(facts: Facts) -> list[str]:
-    """Without what was moved, made or removed with the directory that it lies in."""
+    """Without changes below a directory that was itself moved, created or removed."""
     changed = [path for path in facts.changed if not _is_scratch(path, facts)]
     folders = facts.replaced.intersection(facts.changed)
     return [path for path in changed if not any(path.startswith(f"{one}/") for one in folders)]
 
 
 def _is_scratch(path: str, facts: Facts) -> bool:
-    """What programs make for themselves, and remove again unless they are killed."""
+    """Whether it is a temporary file of a program, which is left only if the program is killed."""
     stays = path in facts.left and not facts.timed_out
     return _SCRATCH.search(path) is not None and not stays
 
@@ -370,7 +389,7 @@ def _is_guarded(path: str) -> bool:
 
 
 def _place(path: str) -> str:
-    """Of a changed path, what tells causes apart."""
+    """The part of a changed path that distinguishes causes."""
     if not path.startswith(tree.WORKSPACE + "/"):
         return "outside"
     parts = path.removeprefix(tree.WORKSPACE + "/").split("/")

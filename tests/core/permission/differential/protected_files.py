@@ -1,6 +1,6 @@
-"""What lies at protected names of the tree, and what of it differs after a line.
+"""The content of protected names in the tree, and how it differs after a line.
 
-Independent of what restores it: every file is read, and git itself reads its config.
+Independent of the code that restores it: every file is read, and git itself reads its config.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _content(path: str, status: os.stat_result) -> tuple[str, int, bytes]:
 
 
 def _runs_programs() -> bool:
-    """Whether git sees such a setting in the config. Where it refuses that, it runs nothing."""
+    """Whether git finds such a setting in the config. If it refuses the config, it runs nothing."""
     done = subprocess.run(
         [_GIT, "config", "--file", _CONFIG, "--list", "--name-only"],
         env={"HOME": "/nowhere", "GIT_CONFIG_NOSYSTEM": "1"},
@@ -104,7 +104,7 @@ def _runs_programs() -> bool:
 
 
 def _comes_with_folder(path: str, before: Before, after: Before) -> bool:
-    """In a folder that is new itself: it is reported, and stays (docs/policy.md)."""
+    """Whether it is in a new folder: such a name is reported, and stays (docs/policy.md)."""
     folder = os.path.dirname(path)
     while folder.startswith(f"{tree.WORKSPACE}/"):
         was, now = before.folders.get(folder), after.folders.get(folder)

@@ -1,8 +1,8 @@
-"""Protected names and denied paths as a session holds them, for lines that run one by one.
+"""Protected names and denied paths enforced as in a session, for lines that run one by one.
 
-Everything that enforces is the product's own: the plan of mounts, the mounts, the capabilities
-that a program loses, and the watcher that restores. Only the processes are ours: one that watches,
-and the shell of each line, which mounts what the plan says before it runs.
+The enforcing code is the product's own: the plan of mounts, the mounts, the dropped capabilities,
+and the watcher that restores. Only the processes are the test's: one that watches, and the shell of
+each line, which mounts the plan before it runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Plan = list[Any]
 
 
 class ProtectedSession:
-    """The process that watches: told when a session begins and when it ends."""
+    """The watching process: it is notified when a session starts and ends."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -61,11 +61,11 @@ class ProtectedSession:
         self._plan = self._ask(b"begin")
 
     def end(self) -> list[str]:
-        """What was told of it."""
+        """Returns its report."""
         return self._ask(b"end")
 
     def enter(self) -> None:
-        """In the process that becomes a program of the session, as a keeper prepares it."""
+        """Runs in the process that becomes a program of the session, as a keeper prepares it."""
         namespace.enter_mounts()
         if failed := mounts.Mounts().apply(self._plan):
             raise OSError(f"not mounted: {failed}")
@@ -125,12 +125,12 @@ def _protection(
 
 
 async def _mounted_at_start(plan: Plan) -> dict[str, str]:
-    """Nobody outside replaces a mounted name here, so that nothing has to be mounted again."""
+    """Nothing outside replaces a mounted name here, so no mount has to be repeated."""
     return {}
 
 
 def warm_up() -> None:
-    """A session with all that may happen in one: the private root has no modules to import."""
+    """Runs a session with all features once, because the private root has no modules to import."""
     asyncio.run(_one_session())
 
 

@@ -1,4 +1,4 @@
-"""What the reader says of a line, in the form that facts are held against."""
+"""What the reader reports of a line, in the form that is compared with facts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
 _PROCESS_CWD = re.compile(r"^/+proc/+(self|thread-self|\d+)/+cwd(?=/|$)")
 # Where the reader doubts what these run, what they write is theirs: each runs code of its own.
 # Programs that stubs stand for are not among them: those write nothing.
+WRITTEN = "a file that the line itself wrote"  # a doubt: `auto` asks about such a line
 _IN_SHELL = frozenset({"eval", ".", "source"})
 OPAQUE = _IN_SHELL | {"sh", "bash", "dash", "perl", "awk", "mawk", "sed", "ed", "ex"}
 STANDARD = frozenset({"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"})
@@ -54,7 +55,7 @@ class Reading(NamedTuple):
         return any(_covers(access, path, written=written) for access in self.accesses)
 
     def names_below(self, path: str) -> bool:
-        """A path that is written has this one for a parent."""
+        """Names whose parent is this written path."""
         return any(
             form.startswith(f"{path}/")
             for access in self.accesses
@@ -89,12 +90,13 @@ def reading(line: str) -> Reading:
 
 
 def _is_opaque(command: ParsedCommand) -> bool:
-    """It runs a script, or nobody knows what."""
+    """Whether it runs a script, or an unknown program."""
     program = command.words[0] if command.words else ""
     folder, base = posixpath.split(program)
     runs_a_file = bool(folder) and folder not in STANDARD
     made_up = COMPUTED in command.doubts or _SIGNS.search(program)
-    return runs_a_file or base in OPAQUE or bool(made_up)
+    written = WRITTEN in command.doubts
+    return runs_a_file or base in OPAQUE or bool(made_up) or written
 
 
 def _programs(command: ParsedCommand) -> set[str]:
@@ -104,7 +106,7 @@ def _programs(command: ParsedCommand) -> set[str]:
 
 
 def _base(name: str) -> str:
-    """What a running shell puts in may hold slashes, and blanks that end the name."""
+    """A value that the running shell inserts may contain slashes, and blanks that end the name."""
     return HOLE if HOLE in name else name.rpartition("/")[2]
 
 
@@ -143,7 +145,7 @@ def _at_home(path: str) -> str:
 
 
 def _forms(whole: str) -> set[str]:
-    """A path as it is written, tidied, and with the tree's own links followed."""
+    """A path as written, normalized, and with the tree's own links followed."""
     tidy = posixpath.normpath(whole)
     forms = {tidy}
     for name, target in tree.LINKS.items():
@@ -169,7 +171,7 @@ def _matches(access: Access, whole: str, path: str) -> bool:
 
 
 def _below(access: Access, inner: str) -> bool:
-    """`inner` lies below the directory that the access names."""
+    """Whether `inner` is below the directory that the access names."""
     parts = inner.split("/")
     if not access.recursive:
         return False

@@ -1,4 +1,4 @@
-"""Reads and runs lines, and collects where the two differ."""
+"""Reads and runs lines, and collects the differences."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from tests.core.permission.differential.executor import SHELLS, Executor
 from tests.core.permission.differential.facts import Facts
 from tests.core.permission.differential.minimise import minimal
 from tests.core.permission.differential.oracle import Failure, failures
+from tests.core.permission.differential.recorded_facts import RecordedFacts
 from tests.core.permission.differential.syntax_tree import unexplained
 
 
 class Shard:
-    """`fixed`: taken for what is said of every line, instead of asking the reader. `guards`: what
-    counts is how protected names and denied paths are in the end."""
+    """`fixed`: used as the report of every line instead of the reader's. `guards`: the final state
+    of protected names and denied paths is checked."""
 
     def __init__(
         self,
-        executor: Executor,
+        executor: Executor | RecordedFacts,
         minimised: int,
         fixed: oracle.Judgement | None = None,
         *,

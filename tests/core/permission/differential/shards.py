@@ -1,4 +1,4 @@
-"""Starts shards as processes of their own, and puts their findings into words."""
+"""Starts shards as separate processes, and formats their findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_SHOWN = 60
 
 
 def start_shard(*arguments: str, timeout: float = 3600) -> dict[str, Any]:
-    """What one shard found, or why it was `skipped`."""
+    """The findings of one shard, or why it was `skipped`."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.core.permission.differential", *arguments],
         cwd=CHECKOUT,
@@ -31,7 +31,7 @@ def start_shard(*arguments: str, timeout: float = 3600) -> dict[str, Any]:
 
 
 def run_shard(*arguments: str, timeout: float = 3600) -> dict[str, Any]:
-    """What one shard found; skips the test where this machine has no namespaces for us."""
+    """The findings of one shard; skips the test if this machine has no namespaces."""
     found = start_shard(*arguments, timeout=timeout)
     if why := found.get("skipped"):
         pytest.skip(why)

@@ -1,4 +1,4 @@
-"""Ways to write a known text as one shell word, so that a shell comes to that text."""
+"""Ways to write a known text as one shell word that expands to that text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def escaped(text: str) -> str:
 
 
 class Speller:
-    """Writes words. `before` collects statements that a word needs to have run earlier."""
+    """Writes words. `before` collects statements that must run before a word."""
 
     def __init__(self, rng: Random, oddness: float) -> None:
         self.rng = rng
@@ -32,7 +32,7 @@ class Speller:
         self._names = 0
 
     def word(self, text: str) -> str:
-        """The text as a word that is one field."""
+        """The text as a word that expands to one field."""
         if self.rng.random() > self._oddness or not text:
             return escaped(text)
         pieces = self._pieces(text)

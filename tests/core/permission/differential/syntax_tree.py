@@ -1,4 +1,4 @@
-"""What tree-sitter-bash sees in a line: commands whose names are written out."""
+"""What tree-sitter-bash finds in a line: commands with literal names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LITERAL = frozenset({"word", "raw_string", "string", "concatenation", "string_c
 
 
 class Difference(NamedTuple):
-    """A kind of command that tree-sitter sees and the reader does not name, and why."""
+    """A kind of command that tree-sitter finds and the reader does not name, and why."""
 
     reason: str
     line: str  # where in a line such a thing is found; NAME is the command in question
@@ -54,6 +54,8 @@ EXPLAINED = (
         "an assignment in the line that names a here-document ends it for it",
         r"<<-?[ \t]*['\"\\]*\w+[^\n]*[ \t]\w+=",
     ),
+    Difference("a process substitution behind a word begins another for it", r"NAME[<>]\("),
+    Difference("a ! at the beginning of a word is a reserved word for it", r"!['\"]"),
     Difference("a sum with a ; in it is a substitution for it", r"\$\(\([^\n]*;[^\n]*\)\)"),
 )
 
@@ -64,7 +66,7 @@ def _parser() -> Parser:
 
 
 def commands_seen(line: str) -> list[str] | None:
-    """Base names of the commands with literal names; None where it could not parse the line."""
+    """Base names of the commands with literal names; None if it could not parse the line."""
     source = line.encode(errors="surrogateescape")
     root = _parser().parse(source).root_node
     if root.has_error:
@@ -81,16 +83,16 @@ def commands_seen(line: str) -> list[str] | None:
     return names
 
 
-def unexplained(line: str, said: Reading) -> list[str]:
-    """Commands that it sees, and that the reader neither names nor doubts."""
-    if said.unread or said.doubts:
+def unexplained(line: str, reported: Reading) -> list[str]:
+    """Commands that tree-sitter finds, and that the reader neither names nor doubts."""
+    if reported.unread or reported.doubts:
         return []
-    names = {name for name in commands_seen(line) or () if not said.names(name)}
+    names = {name for name in commands_seen(line) or () if not reported.names(name)}
     return sorted(name for name in names if not any(d.explains(name, line) for d in EXPLAINED))
 
 
 def _literal(node: Node) -> str:
-    """The text of a name that no expansion is part of."""
+    """The text of a name without expansions."""
     if any(child.type not in _LITERAL for child in _below(node)):
         return ""
     text = (node.text or b"").decode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Generated calls of shell builtins: what makes bash or dash run `rm` is not allowed."""
+"""Generated calls of shell builtins: a line that makes bash or dash run `rm` is not allowed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _flags(text: str) -> list[str]:
 
 
 def _allowed(shell: str, stage: Stage, seed: int, count: int) -> tuple[list[str], int]:
-    """Lines that ran `rm` although a policy allows them; how many ran it."""
+    """Lines that ran `rm` although a policy allows them; and the number of lines that ran it."""
     wrong, ran = [], 0
     for line, _ in zip(_generated(seed), range(count), strict=False):
         if stage.runs_rm(shell, line):

@@ -1,7 +1,8 @@
-"""What the reader says of generated lines, held against bash and dash that run them.
+"""What the reader reports of generated lines, compared with bash and dash that run them.
 
 A program that ran, or a file that was written or read, must have been named or doubted; and no
-policy may have allowed what it denies. TILLERMAN_POLICY_LINES says how many lines (make test-policy).
+policy may have allowed what it denies. TILLERMAN_POLICY_LINES is the number of lines (make
+test-policy).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def test_each_construct_by_itself_was_named_or_marked_uncertain() -> None:
 @pytest.mark.timeout(60 * TORTURE_MINUTES + 900)
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_a_million_lines(shard: int) -> None:
-    """Goes on where the last run of the same code stopped, until the time is over."""
+    """Continues where the last run of the same code stopped, until the time is over."""
     found = torture.run(shard, SHARDS, TORTURE_MINUTES)
     if why := found.get("skipped"):
         pytest.skip(why)

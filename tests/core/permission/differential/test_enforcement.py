@@ -1,4 +1,4 @@
-"""The same lines where a policy is enforced: whatever the reader says, nothing denied happens."""
+"""The same lines with an enforced policy: whatever the reader reports, nothing denied happens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SESSIONS = COUNT // 2  # lines that each run in sessions of their own
 
 
 def test_without_enforcement_denied_programs_do_run() -> None:
-    """Else the test below could not fail."""
+    """Otherwise the test below could not fail."""
     found = run_shard(*RANGE, "--launcher", "recorded", "--minimise", "0")
     assert len({one["seed"] for one in found["failures"]}) > 0.1 * COUNT
 
@@ -30,7 +30,7 @@ def test_no_denied_program_runs_behind_the_gate() -> None:
 
 
 def test_without_protection_protected_names_do_change_and_denied_files_are_read() -> None:
-    """Else the test below could not fail."""
+    """Otherwise the test below could not fail."""
     found = run_shard("--count", str(SESSIONS), "--launcher", "unprotected", "--minimise", "0")
     kinds = Counter(kind for one in found["failures"] for kind, _ in one["causes"])
     assert min(kinds["protected name changed"], kinds["denied path read"]) >= 0.02 * SESSIONS

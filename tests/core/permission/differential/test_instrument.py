@@ -1,4 +1,4 @@
-"""The instrument itself: it sees what lines do, leaves nothing behind, and its lines are real."""
+"""The test tool itself: it detects what lines do, leaves no files, and its lines are realistic."""
 
 from __future__ import annotations
 

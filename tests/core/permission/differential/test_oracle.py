@@ -1,4 +1,4 @@
-"""What counts as named: the oracle is as strict as the shells, and no stricter."""
+"""What counts as named: the oracle is exactly as strict as the shells."""
 
 from __future__ import annotations
 

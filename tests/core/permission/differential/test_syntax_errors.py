@@ -1,4 +1,4 @@
-"""What the reader takes for a syntax error of a POSIX shell, held against dash."""
+"""What the reader reports as a syntax error of a POSIX shell, compared with dash."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIMITS = ("too many", "more than")
 
 
 def is_refused(text: str) -> bool:
-    """Whether the reading as a POSIX shell ends there, and counts for certain."""
+    """Whether the reading as a POSIX shell stops there with a definite error."""
     parser = ShellParser(text, "posix")
     try:
         parser.whole_script()

@@ -1,9 +1,12 @@
-"""A million lines in pieces: what was done is kept, and a later run goes on behind it."""
+"""A million lines in pieces: results are stored, and a later run continues after them."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from tests.core.permission.differential.executor import Executor
+from tests.core.permission.differential.recorded_facts import RecordedFacts
 from tests.core.permission.differential.torture import FIRST, LINES, Progress
 
 FAILURE = {"seed": FIRST, "line": "x"}
@@ -29,3 +32,26 @@ def test_other_shards_launchers_and_code_start_from_zero(tmp_path: Path) -> None
     again = [Progress(0, 2, "plain", tmp_path), Progress(0, 2, "protected", tmp_path)]
     assert [one.found["next"] for one in again] == [FIRST, FIRST]
     assert Progress(1, 2, "plain", tmp_path).found["next"] == FIRST + LINES // 2
+
+
+def test_a_line_on_record_is_not_run_again(tmp_path: Path) -> None:
+    runs: list[str] = []
+
+    class Shells(Executor):
+        def __init__(self) -> None:
+            """Starts none."""
+
+        def answer(self, shell: str, line: str) -> bytes:
+            runs.append(line)
+            report = {"execs": [["/bin/ls", ["ls", "\udcff"], "/", []]], "changed": [line]}
+            rest = {"replaced": [], "left": [], "read": [], "timed_out": False, "status": 0}
+            return json.dumps(report | rest).encode()
+
+    path = tmp_path / "facts" / "0.zlib"
+    first = RecordedFacts(Shells(), path)
+    facts = [first.run("bash", line) for line in ("a\udcff", "b")]
+    first.save()
+    second = RecordedFacts(Shells(), path)
+    assert [second.run("bash", line) for line in ("a\udcff", "b")] == facts
+    assert second.run("bash", "c").changed == ("c",)
+    assert runs == ["a\udcff", "b", "c"]

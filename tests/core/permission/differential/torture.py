@@ -1,9 +1,11 @@
 """A million lines, in pieces.
 
-python -m tests.core.permission.differential.torture --minutes 30 --shard 0 --shards 2
+    python -m tests.core.permission.differential.torture --minutes 30 --shard 0 --shards 2
 
-Each run goes on where the last one of the same code stopped. What was done and found is kept in
-one file for each shard, below a folder that is named after the code: other code starts anew.
+Each run continues where the last one of the same code stopped. Results are stored in one file for
+each shard, below a folder named after a hash of the code: other code starts again. What the shells
+did is stored separately, so that another reader is checked without running the lines again;
+`--record` runs lines ahead, and checks none.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import tillerman
+from tests.core.permission.differential import recorded_facts
 from tests.core.permission.differential.shards import report, start_shard
 
 FIRST, LINES = 1_000_000, 1_000_000
 STATE = Path(
     os.environ.get("TILLERMAN_POLICY_STATE", "~/.cache/tillerman/policy-torture")
 ).expanduser()
-_PIECE = 500
+_PIECE = 2_500
 _HERE = Path(__file__).parent
 _PACKAGE = Path(tillerman.__file__).parent
 # what decides about a line, and what generates, runs and judges it
@@ -39,7 +42,7 @@ _SOURCES = (
 
 
 def fingerprint() -> str:
-    """Of all code that a result depends on."""
+    """A hash of all code that a result depends on."""
     found = hashlib.sha256()
     files = [path for pattern in _SOURCES for path in sorted(_PACKAGE.glob(pattern))]
     files += [*sorted(_HERE.glob("*.py")), *sorted(_HERE.glob("*.toml"))]
@@ -49,7 +52,7 @@ def fingerprint() -> str:
 
 
 class Progress:
-    """Of one shard, on disk."""
+    """The progress of one shard, on disk."""
 
     def __init__(self, shard: int, shards: int, launcher: str, state: Path = STATE) -> None:
         size = LINES // shards
@@ -73,7 +76,7 @@ class Progress:
 
 
 def run(shard: int, shards: int, minutes: float, launcher: str = "plain") -> dict[str, Any]:
-    """Piece after piece until the time is over; all that is known of this shard by then."""
+    """Runs piece after piece until the time is over; returns all results of this shard so far."""
     progress = Progress(shard, shards, launcher)
     deadline = time.monotonic() + 60 * minutes
     while (start := progress.found["next"]) < progress.end and time.monotonic() < deadline:
@@ -81,6 +84,7 @@ def run(shard: int, shards: int, minutes: float, launcher: str = "plain") -> dic
         piece = start_shard(
             *("--start", str(start), "--count", str(count), "--minimise", "3"),
             *("--launcher", launcher),
+            *(("--facts", str(facts_file(start))) if launcher == "plain" else ()),
         )
         if "skipped" in piece:
             return piece
@@ -90,13 +94,41 @@ def run(shard: int, shards: int, minutes: float, launcher: str = "plain") -> dic
     return progress.found
 
 
+def record(shard: int, shards: int, minutes: float) -> int:
+    """Runs lines that no shell has run yet, from the first one on. Returns how many are
+    recorded."""
+    size = LINES // shards
+    first = FIRST + shard * size
+    deadline = time.monotonic() + 60 * minutes
+    done = 0
+    for start in range(first, first + size, _PIECE):
+        if not facts_file(start).exists():
+            if time.monotonic() >= deadline:
+                break
+            count = min(_PIECE, first + size - start)
+            start_shard(
+                *("--start", str(start), "--count", str(count)),
+                *("--facts", str(facts_file(start)), "--record"),
+            )
+        done += _PIECE
+    return done
+
+
+def facts_file(start: int) -> Path:
+    return STATE / f"facts-{recorded_facts.fingerprint()}" / f"{start}.zlib"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--shard", type=int, default=0)
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--launcher", default="plain")
+    parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
+    if given.record:
+        print(f"{record(given.shard, given.shards, given.minutes)} lines on record")
+        return
     found = run(given.shard, given.shards, given.minutes, given.launcher)
     print(found.get("skipped") or report(found))
 

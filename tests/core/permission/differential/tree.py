@@ -33,6 +33,10 @@ FILES = {
 EXECUTABLES = {"ws/tools/npm": "#!/bin/sh\n", "ws/tools/ls": "#!/bin/sh\n"}
 LINKS = {"ws/out": "../outside", "ws/envlink": ".env"}
 _THEN = (0, 0)
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_DIRECTORIES = sorted(
+    {parent.as_posix() for name in FILES | EXECUTABLES for parent in Path(name).parents[:-1]}
+)
 
 Entry = tuple[int, int, int, int, str]
 Snapshot = dict[str, Entry]
@@ -45,23 +49,26 @@ def absolute(path: str) -> str:
 
 def build(base: str = BASE) -> None:
     """Make the tree anew; what was there before is removed."""
-    for name in os.listdir(base):
-        path = f"{base}/{name}"
-        if os.path.isdir(path) and not os.path.islink(path):
-            remove(path)
-        else:
-            os.unlink(path)
+    empty(base)
     os.umask(0o022)
+    for name in _DIRECTORIES:
+        os.mkdir(f"{base}/{name}")
     for name, text in (FILES | EXECUTABLES).items():
         path = f"{base}/{name}"
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w") as file:
-            file.write(text)
-        if name in EXECUTABLES:
-            os.chmod(path, 0o755)
-        os.utime(path, ns=_THEN)
+        fd = os.open(path, _NEW_FILE, 0o755 if name in EXECUTABLES else 0o644)
+        os.write(fd, text.encode())
+        os.utime(fd, ns=_THEN)
+        os.close(fd)
     for name, target in LINKS.items():
         os.symlink(target, f"{base}/{name}")
+
+
+def empty(directory: str) -> None:
+    for entry in list(os.scandir(directory)):
+        if entry.is_dir(follow_symlinks=False):
+            remove(entry.path)
+        else:
+            os.unlink(entry.path)
 
 
 def remove(path: str) -> None:
@@ -123,7 +130,7 @@ def changes(before: Snapshot, after: Snapshot) -> set[str]:
 def replaced_folders(before: Snapshot, after: Snapshot) -> set[str]:
     """What was or is a folder, and is not the same one as before."""
     both = {**before, **after}
-    folders = {path for path in both if any(_is_folder(one.get(path)) for one in (before, after))}
+    folders = {path for path in both if _is_folder(before.get(path)) or _is_folder(after.get(path))}
     return {
         path
         for path in folders
@@ -139,9 +146,9 @@ def files_read(before: Snapshot) -> list[str]:
     """Regular files of the tree as it was built that were read since: their atime is no longer 0."""
     found = []
     for path, entry in before.items():
-        if stat.S_ISREG(entry[0]) and entry[3] == 0:
+        if entry[3] == 0 and stat.S_ISREG(entry[0]):
             try:
-                if Path(path).lstat().st_atime_ns:
+                if os.lstat(path).st_atime_ns:
                     found.append(path)
             except OSError:
                 continue  # gone, or behind a link that leads nowhere
