@@ -1,4 +1,4 @@
-"""Hears a conversation in the background, so that a test can wait for what it expects."""
+"""Receives a conversation's events in the background, so that a test can wait for some."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Listener:
         return self.events[before:]
 
     async def over(self, within: float = MAX_WAIT) -> None:
-        """Until the conversation has nothing more to say."""
+        """Waits until the conversation sends no more events."""
         async with asyncio.timeout(within):
             await asyncio.shield(self._task)
 

@@ -1,4 +1,4 @@
-"""The smallest wire there is, to drive any program: `{"say": TEXT}`, `{"end": REASON}`."""
+"""A minimal wire that drives any program: `{"say": TEXT}`, `{"end": REASON}`."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ PER_TURN = StdioAgent(
 
 
 def python(program: str, cwd: Path) -> SessionSpec:
-    """A session whose agent is this program, with what it always needs at hand."""
+    """A session whose agent is this program, with the usual imports and helpers."""
     prelude = "import json, os, signal, sys, time\n"
     argv = [sys.executable, "-I", "-S", "-u", "-c", prelude + program]
     return session_spec(cwd=cwd, options={"argv": argv})

@@ -1,4 +1,4 @@
-"""The conformance check: built-in agents pass it, and each way to break the port is named."""
+"""The conformance check: built-in agents pass, and each violation of the port is reported."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ class Swallows(PlainWire):
 
 class NeedsItsKeys(PlainWire):
     def decode(self, line: bytes) -> Iterable[Event | WireReply]:
-        said = list(super().decode(line))
+        messages = list(super().decode(line))
         if b"say_v2" in line:
             raise KeyError("say")
-        return said
+        return messages
 
 
 class WrongTypes(PlainWire):
@@ -129,8 +129,8 @@ class WrongTypes(PlainWire):
 
 class EndsTwice(PlainWire):
     def decode(self, line: bytes) -> Iterable[Event | WireReply]:
-        said = list(super().decode(line))
-        return said + [one for one in said if isinstance(one, TurnEnded)]
+        messages = list(super().decode(line))
+        return messages + [one for one in messages if isinstance(one, TurnEnded)]
 
 
 class NeverTheSame(PlainWire):
@@ -223,7 +223,7 @@ def test_a_missing_event_is_shown(recordings: Path) -> None:
 
 
 class Absent(MockScene):
-    """Whatever it is to play, it says something else."""
+    """Answers every case with some other output."""
 
     def script(self, *replies: Sequence[Act] | Fail) -> str:
         return '[{"say": "Something else."}]'

@@ -1,4 +1,4 @@
-"""Replay: a stored session comes back as it was, without the agent that made it."""
+"""Replay: a stored session is replayed unchanged, without its agent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DONE = TurnEnded(reason="completed")
 ALLOW = Answer("allow")
 
 
-def said(text: str) -> MessageChunk:
+def chunk(text: str) -> MessageChunk:
     return MessageChunk(message_id="m", text=text)
 
 
@@ -55,7 +55,7 @@ FIRST: list[Event] = [
     AgentStarted(agent="claude"),
     AgentReady(native_id="abc", model="opus"),
     TurnStarted(origin="prompt", prompt="one"),
-    said("hello"),
+    chunk("hello"),
     asked("r1"),
     RequestAnswered(request_id="r1", answer=ALLOW, by="person", surface="cli"),
     UserMessage(text="two", how="queued"),
@@ -64,12 +64,12 @@ FIRST: list[Event] = [
     DONE,
     TurnStarted(origin="agent"),
     BackgroundChanged(tasks=()),
-    said("I woke"),
+    chunk("I woke"),
     DONE,
 ]
 SECOND: list[Event] = [
     TurnStarted(origin="prompt", prompt="two"),
-    said("bye"),
+    chunk("bye"),
     AgentExited(code=1),
     TurnEnded(reason="failed", failure=Failure(kind="agent_crashed", message="fell")),
 ]
@@ -102,17 +102,17 @@ async def test_each_prompt_plays_the_next_recorded_one(host: PlainHost, recordin
     assert replay.events == [
         AgentStarted(agent="replay"),
         AgentReady(native_id="1", model="opus"),
-        said("hello"),
+        chunk("hello"),
         asked("r1"),
         RequestAnswered(request_id="r1", answer=ALLOW, by="person", surface="cli"),
         BackgroundChanged(tasks=(BackgroundTask("b"),)),
         DONE,
         TurnStarted(origin="agent"),
         BackgroundChanged(tasks=()),
-        said("I woke"),
+        chunk("I woke"),
         DONE,
         AgentReady(native_id="2", model="opus"),
-        said("bye"),
+        chunk("bye"),
         TurnEnded(reason="failed", failure=Failure(kind="agent_crashed", message="fell")),
         AgentExited(code=0),
     ]
@@ -137,9 +137,7 @@ async def test_with_ask_the_request_waits_again(host: PlainHost, recording: Path
         assert replay.of(RequestAnswered) == []
 
 
-async def test_it_goes_on_after_the_prompts_that_were_played(
-    host: PlainHost, recording: Path
-) -> None:
+async def test_it_continues_after_the_replayed_prompts(host: PlainHost, recording: Path) -> None:
     again = session_spec(cwd=recording.parent, resume="1", options=spec(recording).native.options)
     async with listening(agent, again, host) as replay:
         await replay.turn("two")
@@ -163,7 +161,7 @@ async def test_a_recording_that_breaks_off_ends_its_turn(host: PlainHost, tmp_pa
     async with listening(agent, spec(path), host) as replay:
         turn = await replay.turn("two")
         failure = Failure(kind="stream_broken", message="the recording ends during the turn")
-        assert turn[-2:] == [said("bye"), TurnEnded(reason="failed", failure=failure)]
+        assert turn[-2:] == [chunk("bye"), TurnEnded(reason="failed", failure=failure)]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +170,7 @@ async def test_a_recording_that_breaks_off_ends_its_turn(host: PlainHost, tmp_pa
 async def test_it_plays_at_the_given_speed(
     host: PlainHost, tmp_path: Path, speed: Any, least: float, most: float
 ) -> None:
-    events = [TurnStarted(origin="prompt"), said("a"), said("b"), DONE]
+    events = [TurnStarted(origin="prompt"), chunk("a"), chunk("b"), DONE]
     path = record(tmp_path / "slow.jsonl", events, gap=0.5)
     async with listening(agent, spec(path, speed=speed), host) as replay:
         start = time.monotonic()
@@ -198,7 +196,7 @@ async def test_closing_it_within_a_turn_ends_the_turn_once(host: PlainHost, tmp_
 
 
 async def test_an_event_of_another_version_is_stored(host: PlainHost, tmp_path: Path) -> None:
-    path = record(tmp_path / "new.jsonl", [TurnStarted(origin="prompt"), said("x"), DONE])
+    path = record(tmp_path / "new.jsonl", [TurnStarted(origin="prompt"), chunk("x"), DONE])
     path.write_text(path.read_text().replace("message_chunk", "hologram"))
     async with listening(agent, spec(path), host) as replay:
         await replay.turn("go")

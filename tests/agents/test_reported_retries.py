@@ -1,4 +1,4 @@
-"""What each agent reports of a call of its model that it makes once more."""
+"""What each agent reports of a model call that it retries."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ NO_RETRY = [
 
 
 @pytest.mark.parametrize(("agent", "line", "why"), ON_THE_STREAM)
-def test_a_retry_on_the_stream_says_what_failed(agent: str, line: str, why: object) -> None:
+def test_a_retry_on_the_stream_reports_what_failed(agent: str, line: str, why: object) -> None:
     made = load(agent)
     assert isinstance(made, StdioAgent)
     events = [one for one in listener(made).decode(line.encode()) if isinstance(one, Notice)]
@@ -81,7 +81,7 @@ def test_a_retry_on_the_stream_says_what_failed(agent: str, line: str, why: obje
 
 
 @pytest.mark.parametrize(("agent", "lines", "why"), ON_STDERR)
-def test_a_retry_on_stderr_says_what_failed(agent: str, lines: str, why: object) -> None:
+def test_a_retry_on_stderr_reports_what_failed(agent: str, lines: str, why: object) -> None:
     assert [_of(one) for one in _on_stderr(agent, lines)] == [("retry", why)]
 
 

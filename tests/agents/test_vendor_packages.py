@@ -1,4 +1,4 @@
-"""What is known of an agent is in its own package, which nothing else names or imports."""
+"""What is specific to an agent is in its own package, which no other module names or imports."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ MAY_NAME = {
     "core/agent_files.py": "generated from the files.toml of all packages",
     "core/permission/search_paths.py": "whose search tool takes patterns that exclude files",
     "core/permission/shell/programs/tables/editors.py": "an editor's command",
+    "surfaces/acp/params.py": "a field of ACP: the place in a list",
     "surfaces/cli/parsing/examples.py": "the examples in the help of the commands",
     "surfaces/tui/conversation/welcome.py": "a variant that is not selected automatically",
     "sync.py": "the example of the synchronous Python API",
@@ -40,7 +41,7 @@ def vendors() -> set[str]:
 
 
 def naming(vendor: str) -> re.Pattern[str]:
-    if vendor == "cursor":  # a word of its own
+    if vendor == "cursor":  # also an English word
         return re.compile(r"\bCursor\b|\bCURSOR_|cursor-agent|[\"'`.|]cursor[\"'`/|](?!:)")
     return re.compile(vendor, re.IGNORECASE)
 

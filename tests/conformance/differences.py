@@ -1,4 +1,4 @@
-"""Reads what is known to differ from agent to agent."""
+"""Reads the known differences between agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cases(agent: str) -> dict[str, str]:
 
 
 def left_out(agent: str) -> dict[str, str]:
-    """By case: why it is not played."""
+    """By case: why it is not run."""
     return dict(_TABLES.get(agent, {}).get("left_out", {}))
 
 
@@ -27,5 +27,5 @@ def story(agent: str) -> dict[str, list[str]]:
 
 
 def gate(agent: str) -> dict[str, str]:
-    """By line of the gate's test: what the agent does instead."""
+    """By line of the gate test: what the agent does instead."""
     return dict(_TABLES.get(agent, {}).get("gate", {}))

@@ -1,9 +1,9 @@
-"""What the documents say of each agent and case, and how that is written anew.
+"""What the documents state for each agent and case, and how to regenerate it.
 
-`docs/agents/verdicts.json` holds a word for each: `yes`, `no: CAPABILITY`, `differs: HOW`,
-`unplayed: WHY`; `gate.json` beside it how each class of calls is held. With TILLERMAN_VERDICTS=FILE
-the tests add theirs to that file as they run, and `python tests/conformance/verdicts.py FILE` makes
-them the documents'.
+`docs/agents/verdicts.json` has one value for each: `yes`, `no: CAPABILITY`, `differs: HOW`,
+`unplayed: WHY`; `gate.json` beside it states how each class of calls is enforced. With
+TILLERMAN_VERDICTS=FILE the tests add theirs to that file as they run, and `python
+tests/conformance/verdicts.py FILE` updates the documents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GATE = FOLDER / "gate.json"
 
 
 def hold(agent: str, version: str, case: ConformanceCase, verdict: CaseVerdict) -> None:
-    """Fails unless the agent does what it claims, and the documents say so."""
+    """Fails unless the agent does what it declares, and the documents state the same."""
     assert verdict.outcome != "fails", verdict.why
     word = f"{verdict.outcome}: {verdict.why}" if verdict.why else verdict.outcome
     if _noted([agent, version, case.name, word]):
@@ -34,7 +34,8 @@ def hold(agent: str, version: str, case: ConformanceCase, verdict: CaseVerdict) 
 
 
 def hold_gate(agent: str, version: str, holds: dict[ToolClass, Hold]) -> None:
-    """Fails unless the classes that the agent claims are enforced, and the documents say so."""
+    """Fails unless the classes that the agent declares are enforced, and the documents state the
+    same."""
     enforced = {kind for kind, hold in holds.items() if hold == "enforced"}
     assert enforced == load(agent).info.asks
     if _noted([agent, version, GATE.name, holds]):
@@ -43,30 +44,30 @@ def hold_gate(agent: str, version: str, holds: dict[ToolClass, Hold]) -> None:
     assert holds == known, f"docs/agents say {known!r}: `make verdicts` writes what is found now"
 
 
-def _noted(told: list[object]) -> bool:
+def _noted(reported: list[object]) -> bool:
     file = os.environ.get("TILLERMAN_VERDICTS")
     if not file:
         return False
     with Path(file).open("a") as out:
-        out.write(json.dumps(told) + "\n")
+        out.write(json.dumps(reported) + "\n")
     return True
 
 
 def main(file: str) -> None:
     gate = json.loads(GATE.read_text()) if GATE.exists() else {}
-    told = json.loads(DOCUMENT.read_text()) if DOCUMENT.exists() else {}
+    fields = json.loads(DOCUMENT.read_text()) if DOCUMENT.exists() else {}
     for line in Path(file).read_text().splitlines():
         agent, version, case, word = json.loads(line)
         if case == GATE.name:
             gate[agent] = {"version": version, "holds": word}
             continue
-        found = told.setdefault(agent, {"version": version, "cases": {}})
+        found = fields.setdefault(agent, {"version": version, "cases": {}})
         found["version"] = version
         found["cases"][case] = word
-    for found in told.values():
+    for found in fields.values():
         known = found["cases"]
         found["cases"] = {name: known[name] for name in CASES if name in known}
-    for document, found in ((DOCUMENT, told), (GATE, gate)):
+    for document, found in ((DOCUMENT, fields), (GATE, gate)):
         document.write_text(
             json.dumps(dict(sorted(found.items())), indent=1, ensure_ascii=False) + "\n"
         )

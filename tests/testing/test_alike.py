@@ -1,4 +1,4 @@
-"""What two logs may differ in, and what not: the comparison itself must not be blind."""
+"""Which differences between two logs are ignored, and which are not: the comparison itself."""
 
 from __future__ import annotations
 

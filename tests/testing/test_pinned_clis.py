@@ -50,7 +50,7 @@ chmod +x claude
 
 @dataclass(frozen=True)
 class Machine:
-    """A user's cache folder and an npm that logs what it was asked."""
+    """A user's cache folder and an npm that logs its arguments."""
 
     root: Path
 

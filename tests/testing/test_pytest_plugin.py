@@ -1,4 +1,4 @@
-"""The pytest plug-in, used as other projects do: in a folder and a process of its own."""
+"""The pytest plug-in, used as in other projects: in a separate folder and process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The second scripted model over plain HTTP: in every API, however it varies, all arrives."""
+"""The second scripted model over plain HTTP: in every API and variation, the whole reply
+arrives."""
 
 from __future__ import annotations
 
@@ -124,7 +125,7 @@ def ask(model: SecondModel, api: str, *tries: Step) -> tuple[int, list[Body]]:
 
 
 def events_of(stream: bytes) -> Iterator[Body]:
-    """By the rules of the HTML standard: lines, comments, fields."""
+    """By the HTML standard: lines, comments, fields."""
     for line in stream.decode().replace("\r\n", "\n").split("\n"):
         field, _, value = line.partition(": ")
         if field == "data" and value != "[DONE]":
@@ -149,14 +150,14 @@ def read_anthropic(events: list[Body]) -> Read:
             case {"type": "message_delta", "usage": usage}:
                 counts |= usage
     assert events[-1]["type"] in ("message_stop", "ping")
-    said = {
+    parsed = {
         kind: [block["said"] for block in blocks.values() if block["type"] == kind]
         for kind in ("text", "thinking", "tool_use")
     }
     given = counts["input_tokens"] + counts["cache_read_input_tokens"]
-    calls = [json.loads(each) for each in said["tool_use"]]
+    calls = [json.loads(each) for each in parsed["tool_use"]]
     used = given, counts["output_tokens"]
-    return "".join(said["text"]), "".join(said["thinking"]), calls, used
+    return "".join(parsed["text"]), "".join(parsed["thinking"]), calls, used
 
 
 def read_responses(events: list[Body]) -> Read:

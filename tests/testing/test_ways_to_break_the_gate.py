@@ -1,4 +1,4 @@
-"""What the tests of a broken gate play: every way to break it, before every agent that has one."""
+"""The list of ways to break a gate is complete for every agent that has one."""
 
 from __future__ import annotations
 

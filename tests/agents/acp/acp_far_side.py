@@ -1,4 +1,4 @@
-"""The agent's side of ACP for tests of the wire: answers to what a client says."""
+"""The agent's side of ACP for tests of the wire: answers to what a client sends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Said = Event | WireReply | AttachmentBytes
 
 
 def far_side(message: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """An agent that has all there is, and takes whatever it is asked to be."""
+    """An agent with all capabilities, which accepts every setting."""
     match message:
         case {"method": "initialize", "id": id}:
             yield {"jsonrpc": "2.0", "id": id, "result": HELLO}
@@ -53,7 +53,7 @@ def far_side(message: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 class Talk:
-    """A wire, and all that was said on both sides."""
+    """A wire, and all messages of both sides."""
 
     def __init__(
         self,
@@ -67,31 +67,31 @@ class Talk:
         self.kept: list[bytes] = []
 
     def receives(self, message: dict[str, Any]) -> list[Event]:
-        """What the wire makes of it; what it says to it is in `sent`."""
-        said = list(self.wire.decode(json.dumps({"jsonrpc": "2.0", **message}).encode()))
-        self.sent += [one.message for one in said if isinstance(one, WireReply)]
-        self.kept += [one.data for one in said if isinstance(one, AttachmentBytes)]
-        events = [one for one in said if not isinstance(one, WireReply | AttachmentBytes)]
+        """The events that the wire decodes; what it sends is in `sent`."""
+        messages = list(self.wire.decode(json.dumps({"jsonrpc": "2.0", **message}).encode()))
+        self.sent += [one.message for one in messages if isinstance(one, WireReply)]
+        self.kept += [one.data for one in messages if isinstance(one, AttachmentBytes)]
+        events = [one for one in messages if not isinstance(one, WireReply | AttachmentBytes)]
         self.received += events
         return events
 
-    def is_told(self, what: str, /, *, session: str = "s1", **update: Any) -> list[Event]:
+    def send_update(self, what: str, /, *, session: str = "s1", **update: Any) -> list[Event]:
         params = {"sessionId": session, "update": {"sessionUpdate": what, **update}}
         return self.receives({"method": "session/update", "params": params})
 
-    def says(self, text: str, **more: Any) -> list[Event]:
+    def send_text(self, text: str, **more: Any) -> list[Event]:
         content = {"type": "text", "text": text}
-        return self.is_told("agent_message_chunk", content=content, **more)
+        return self.send_update("agent_message_chunk", content=content, **more)
 
-    def asks(self, id: Any, call: dict[str, Any], *kinds: str) -> list[Event]:
-        """For permission; options are named after their kinds."""
+    def request_permission(self, id: Any, call: dict[str, Any], *kinds: str) -> list[Event]:
+        """Requests permission; options are named after their kinds."""
         kinds = kinds or ("allow_always", "allow_once", "reject_once")
         options = [{"optionId": f"the-{kind}", "name": kind, "kind": kind} for kind in kinds]
         params = {"sessionId": "s1", "toolCall": call, "options": options}
         return self.receives({"id": id, "method": "session/request_permission", "params": params})
 
     def answers(self, result: Any = None, *, error: Any = None) -> list[Event]:
-        """The agent answers the last request of ours."""
+        """The agent answers our last request."""
         id = next(one["id"] for one in reversed(self.sent) if "method" in one and "id" in one)
         return self.receives({"id": id, "error": error} if error else {"id": id, "result": result})
 
@@ -99,7 +99,7 @@ class Talk:
         self.sent += self.wire.prompt(Prompt(prompt) if isinstance(prompt, str) else prompt)
 
     @property
-    def said(self) -> list[str]:
+    def sent_methods(self) -> list[str]:
         """The methods of all our requests and notifications."""
         return [one["method"] for one in self.sent if "method" in one]
 
@@ -110,7 +110,7 @@ def opened(
     dialect: type[AcpDialect] = AcpDialect,
     **more: Any,
 ) -> Talk:
-    """A talk with an open session, `s1`, and a first prompt."""
+    """A connection with an open session, `s1`, and a first prompt."""
     talk = Talk(with_options(spec, **more), row, dialect)
     answered = 0
     talk.prompt()

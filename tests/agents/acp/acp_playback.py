@@ -1,9 +1,9 @@
-"""Plays both sides of a recorded ACP talk against a wire, and shows what it made of it.
+"""Replays both sides of a recorded ACP connection against a wire.
 
-What the recorded host said is done to the wire, turn by turn; what the wire says by itself must be
-what the host said: the same methods in the same order, about the same session. Answers of the agent
-to requests that our wire never makes (a probe for an unknown method, a mode we have no word for)
-are left out.
+What the recorded host sent is passed to the wire, turn by turn. What the wire sends by itself must
+equal what the host sent: the same methods in the same order, for the same session. Answers of the
+agent to requests that our wire never sends (a probe for an unknown method, an unsupported mode) are
+left out.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def play(recording: Path) -> list[Said]:
 
 
 def encoded(received: Iterable[Said]) -> str:
-    """As a golden file has it: an event or a reply on each line, without the bytes of images."""
+    """As in a golden file: an event or a reply on each line, without the bytes of images."""
     return "".join(
         msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"
@@ -96,9 +96,9 @@ def encoded(received: Iterable[Said]) -> str:
 class Player:
     """`heard_lines`: the agent's lines with the ids of our own requests."""
 
-    def __init__(self, agent: AcpAgent, said: list[dict[str, Any]]) -> None:
+    def __init__(self, agent: AcpAgent, messages: list[dict[str, Any]]) -> None:
         self._agent = agent
-        self._said = said
+        self._said = messages
         self._wire: Wire | None = None
         self._ours: dict[str, list[Any]] = {}  # ids of requests that wait to be matched, by method
         self._ids: dict[Any, Any] = {}  # the recorded host's -> ours
@@ -145,7 +145,7 @@ class Player:
         self._matched(msg)
 
     def _opens(self, msg: dict[str, Any]) -> None:
-        """In a session of its own: our wire never opens two."""
+        """Whether it opens a second session, which our wire never does."""
         waits = self._ours.get(msg["method"])
         if not waits or "sessionId" in msg["params"]:
             spec = SPEC
@@ -157,7 +157,7 @@ class Player:
             self._matched(msg)
 
     def _answered(self, method: str) -> dict[str, Any]:
-        """The agent's hello, of which our wire makes what the host did: it prefers to resume."""
+        """The agent's response to initialize, changed so that our wire does what the host did."""
         hello = json.loads(json.dumps(self._hello or {"result": {"protocolVersion": 1}}))
         can = hello["result"].setdefault("agentCapabilities", {"loadSession": True})
         sessions = can.setdefault("sessionCapabilities", {})
@@ -264,5 +264,5 @@ def _prompt(blocks: list[dict[str, Any]]) -> Prompt:
 
 
 def _is_over(msg: dict[str, Any]) -> bool:
-    """A prompt is answered: what our wire prompts by itself then was not recorded."""
+    """Whether a prompt is answered: what our wire prompts by itself afterwards was not recorded."""
     return "stopReason" in (msg.get("result") or {})

@@ -1,7 +1,8 @@
-"""A small ACP agent, as a program of somebody else's: `python acp_program.py --acp`.
+"""A small ACP agent as a separate program: `python acp_program.py --acp`.
 
-It echoes; "write NAME" asks and writes a file, "wait" waits to be cancelled, "die" ends it. It
-remembers its sessions in a folder of its own, and tells their history again when one is loaded.
+It echoes; "write NAME" requests permission and writes a file, "wait" waits until it is cancelled,
+"die" exits. It stores its sessions in a separate folder, and replays their history when one is
+loaded.
 """
 
 import json
@@ -14,16 +15,16 @@ LISTS = "--no-list" not in sys.argv
 MEMORY = Path(os.environ["HOME"]) / ".program"
 
 
-def say(**message: Any) -> None:
+def send(**message: Any) -> None:
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
 def update(session: str, kind: str, **more: Any) -> None:
     params = {"sessionId": session, "update": {"sessionUpdate": kind, **more}}
-    say(method="session/update", params=params)
+    send(method="session/update", params=params)
 
 
-def words(session: str, text: str, kind: str = "agent_message_chunk") -> None:
+def send_text(session: str, text: str, kind: str = "agent_message_chunk") -> None:
     update(session, kind, content={"type": "text", "text": text})
 
 
@@ -43,7 +44,7 @@ def write(session: str, name: str, cwd: str) -> str:
     kinds = ("allow_always", "allow_once", "reject_once")
     options = [{"optionId": f"o{n}", "name": kind, "kind": kind} for n, kind in enumerate(kinds)]
     params = {"sessionId": session, "toolCall": call, "options": options}
-    say(id="ask-1", method="session/request_permission", params=params)
+    send(id="ask-1", method="session/request_permission", params=params)
     while (answer := receive()).get("id") != "ask-1":
         pass
     chosen = answer["result"]["outcome"].get("optionId")
@@ -59,9 +60,9 @@ def prompt(session: str, blocks: list[dict[str, Any]], cwd: str) -> str:
     text = " ".join(block["text"] for block in blocks if block["type"] == "text")
     match text.split():
         case ["write", name]:
-            words(session, write(session, name, cwd))
+            send_text(session, write(session, name, cwd))
         case ["wait"]:
-            words(session, "waiting")
+            send_text(session, "waiting")
             while receive().get("method") != "session/cancel":
                 pass
             return "cancelled"
@@ -69,12 +70,12 @@ def prompt(session: str, blocks: list[dict[str, Any]], cwd: str) -> str:
             print("a sad end", file=sys.stderr)
             sys.exit(3)
         case ["variable", name]:
-            words(session, os.environ.get(name, "unset"))
+            send_text(session, os.environ.get(name, "unset"))
         case _:
             history = MEMORY / session
             before = history.read_text().count("\n") if history.exists() else 0
             for word in (f"{before} before; ", "you said ", text):
-                words(session, word)
+                send_text(session, word)
             with history.open("a") as file:
                 file.write(text + "\n")
     return "end_turn"
@@ -91,27 +92,29 @@ def main() -> None:
                 if LISTS:
                     can["sessionCapabilities"] = {"list": {}}
                 info = {"name": "program", "version": "4.5.6"}
-                say(
+                send(
                     id=id,
                     result={"protocolVersion": 1, "agentInfo": info, "agentCapabilities": can},
                 )
             case {"id": id, "method": "session/list", "params": {"cwd": cwd}} if LISTS:
                 one = {"sessionId": "s1", "title": "One", "updatedAt": "2026-01-02T03:04:05Z"}
-                say(id=id, result={"sessions": [{**one, "cwd": cwd}, {**one, "cwd": "/elsewhere"}]})
+                send(
+                    id=id, result={"sessions": [{**one, "cwd": cwd}, {**one, "cwd": "/elsewhere"}]}
+                )
             case {"id": id, "method": "session/new", "params": params}:
                 cwd = params["cwd"]
-                say(id=id, result={"sessionId": f"s{len(list(MEMORY.iterdir())) + 1}"})
+                send(id=id, result={"sessionId": f"s{len(list(MEMORY.iterdir())) + 1}"})
             case {"id": id, "method": "session/load", "params": params}:
                 cwd, session = params["cwd"], params["sessionId"]
                 for line in (MEMORY / session).read_text().splitlines():
-                    words(session, line, "user_message_chunk")
-                    words(session, f"you said {line}")
-                say(id=id, result={})
+                    send_text(session, line, "user_message_chunk")
+                    send_text(session, f"you said {line}")
+                send(id=id, result={})
             case {"id": id, "method": "session/prompt", "params": params}:
                 reason = prompt(params["sessionId"], params["prompt"], cwd)
-                say(id=id, result={"stopReason": reason})
+                send(id=id, result={"stopReason": reason})
             case {"id": id, "method": method}:
-                say(id=id, error={"code": -32601, "message": f"no {method}"})
+                send(id=id, error={"code": -32601, "message": f"no {method}"})
 
 
 main()

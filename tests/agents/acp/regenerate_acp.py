@@ -1,6 +1,6 @@
-"""Writes the golden events of all ACP recordings anew: `python -m tests.agents.acp.regenerate_acp`.
+"""Regenerates the golden events of all ACP recordings: `python -m tests.agents.acp.regenerate_acp`.
 
-What changed is then to be read in the diff, line by line.
+Review the diff line by line.
 """
 
 from tests.agents.acp.acp_playback import encoded, play, recordings

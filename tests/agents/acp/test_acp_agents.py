@@ -1,4 +1,4 @@
-"""Agents that are a line of config, a command on the command line, or a row: found and driven."""
+"""ACP agents from the config, the command line or the built-in table are found and driven."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_whether_experimental_agents_are_used_is_a_setting(word: str, value: boo
     assert SETTINGS["experimental_agents"].kind.read(word) is value
 
 
-def test_a_custom_command_keeps_the_known_facts_of_an_agent() -> None:
+def test_a_custom_command_inherits_the_known_facts_of_an_agent() -> None:
     agent = agents.load("goose", {"goose": {"acp": "goose acp --fast", "variables": ("MY_KEY",)}})
     assert isinstance(agent, AcpAgent)
     assert agent.row.command == ("goose", "acp", "--fast")
@@ -128,7 +128,7 @@ def test_a_custom_command_keeps_the_known_facts_of_an_agent() -> None:
     assert "MY_KEY" in agent.info.variables
 
 
-# -- what it tells besides -------------------------------------------------------------------------
+# -- other information -----------------------------------------------------------------------------
 
 
 async def _errands(folder: Path) -> CommandRunner:
@@ -140,8 +140,8 @@ async def test_a_row_agent_reports_its_version_in_the_handshake(tmp_path: Path) 
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
     assert isinstance(agent, InstallInfo)
     async with await _errands(tmp_path) as run:
-        told = await agent.installed(run)
-    assert (told.path, told.version) == (sys.executable, "4.5.6")
+        reported = await agent.installed(run)
+    assert (reported.path, reported.version) == (sys.executable, "4.5.6")
 
 
 @pytest.mark.parametrize("command", ["no-such-program", "false", "sh -c 'echo nonsense'"])
@@ -149,8 +149,8 @@ async def test_a_missing_or_failing_program_has_no_version(tmp_path: Path, comma
     agent = agents.load("foo", {"foo": {"acp": command}})
     assert isinstance(agent, InstallInfo)
     async with await _errands(tmp_path) as run:
-        told = await agent.installed(run)
-    assert (told.path is None, told.version) == (command == "no-such-program", None)
+        reported = await agent.installed(run)
+    assert (reported.path is None, reported.version) == (command == "no-such-program", None)
 
 
 async def test_an_agent_that_lists_its_sessions_reports_those_of_the_folder(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ async def test_a_real_program_is_prompted_cancelled_and_prompted_again(tmp_path:
         assert listener.text.endswith("1 before; you said again")
 
 
-async def test_a_program_that_dies_in_a_turn_fails_it(tmp_path: Path) -> None:
+async def test_a_program_that_exits_in_a_turn_fails_it(tmp_path: Path) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
     spec = session_spec(cwd=tmp_path, accept_advisory=True)
     async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:

@@ -1,4 +1,4 @@
-"""ACP agents keep their side of the port."""
+"""ACP agents conform to the port."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tillerman.testing.conformance import check_agent
 
 
 def _one_turn(recording: Path) -> bool:
-    said = [one["msg"].get("method") for one in lines(recording) if one["dir"] == "out"]
-    opened = [method for method in said if method in OPENS]
-    return opened == ["session/new"] and said.count("session/prompt") == 1
+    messages = [one["msg"].get("method") for one in lines(recording) if one["dir"] == "out"]
+    opened = [method for method in messages if method in OPENS]
+    return opened == ["session/new"] and messages.count("session/prompt") == 1
 
 
 ONE_TURN = [recording for recording in recordings() if _one_turn(recording)]
@@ -34,7 +34,7 @@ ONE_TURN = [recording for recording in recordings() if _one_turn(recording)]
 
 @pytest.mark.parametrize("agent", sorted({recording.parent.name for recording in ONE_TURN}))
 def test_an_agent_with_its_recordings_conforms(agent: str, tmp_path: Path) -> None:
-    """As our wire hears them: with the ids of its own requests."""
+    """The lines have the ids of our wire's own requests."""
     chosen = [recording for recording in ONE_TURN if recording.parent.name == agent]
     for recording in chosen[:6]:
         player = Player(agent_of(recording), lines(recording))
@@ -51,7 +51,7 @@ def test_a_row_declares_only_what_its_wire_supports(row: AcpAgentRow) -> None:
 
 
 @pytest.mark.parametrize("flags", [{"model_flag": "-m"}, {"folder_flag": "--add-dir"}])
-def test_what_is_said_at_the_start_reaches_the_program_too(flags: dict[str, str]) -> None:
+def test_the_first_messages_are_sent_to_the_program_too(flags: dict[str, str]) -> None:
     row = replace(ROW, can=frozenset({"folders", "fork"}), **flags)
     check_agent(AcpAgent(row), streams=0, far_side=far_side)
 

@@ -1,4 +1,4 @@
-"""ACP agents that break the rules: no turn that never ends, no answer to something else."""
+"""ACP agents that violate the protocol: every turn ends, and answers match their requests."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def answers(talk: Talk, id: object) -> list[Any]:
 def test_a_permission_asked_for_after_the_turn_is_denied_and_begins_no_turn() -> None:
     talk = opened()
     talk.answers({"stopReason": "end_turn"})
-    assert talk.asks("late", CALL) == denied("the agent asked outside of a turn")
+    assert talk.request_permission("late", CALL) == denied("the agent asked outside of a turn")
     assert answers(talk, "late") == [REFUSED]
 
 
 def test_a_permission_asked_for_before_any_prompt_is_denied() -> None:
     talk = Talk()
-    assert talk.asks("early", CALL) == denied("the agent asked outside of a turn")
+    assert talk.request_permission("early", CALL) == denied("the agent asked outside of a turn")
     assert answers(talk, "early") == [REFUSED]
 
 
 def test_an_agent_that_reports_the_end_of_its_own_turns_wakes_to_ask() -> None:
     talk = opened(row=replace(ROW, turn_over="_acme/over"))
     talk.answers({"stopReason": "end_turn"})
-    woke, started, asked = talk.asks("late", CALL)
+    woke, started, asked = talk.request_permission("late", CALL)
     assert woke == TurnStarted(origin="agent")
     assert isinstance(started, ToolStarted)
     assert isinstance(asked, PermissionRequested)
@@ -58,15 +58,15 @@ def test_an_agent_that_reports_the_end_of_its_own_turns_wakes_to_ask() -> None:
 def test_a_permission_asked_for_after_a_cancel_is_denied_whatever_the_policy() -> None:
     talk = opened()
     talk.sent += talk.wire.cancel()
-    assert talk.asks("more", CALL) == denied("the turn was cancelled")
+    assert talk.request_permission("more", CALL) == denied("the turn was cancelled")
     assert answers(talk, "more") == [REFUSED]
     assert talk.answers({"stopReason": "cancelled"}) == [TurnEnded(reason="cancelled")]
 
 
 def test_a_second_request_with_an_open_id_does_not_get_the_answer_to_the_first() -> None:
     talk = opened()
-    first = talk.asks("same", CALL)
-    (second,) = talk.asks("same", OTHER)
+    first = talk.request_permission("same", CALL)
+    (second,) = talk.request_permission("same", OTHER)
     assert isinstance(second, Unrecognized)
     (asked,) = [event for event in first if isinstance(event, PermissionRequested)]
     assert asked.call_id == "c1"
@@ -80,7 +80,7 @@ def test_a_second_request_with_an_open_id_does_not_get_the_answer_to_the_first()
 @pytest.mark.parametrize("id", [2**70, -(2**70), 1.5, "", "\n\x1b[2J", "x" * 100_000])
 def test_a_request_is_answered_by_its_own_id_however_odd_the_id_is(id: Any) -> None:
     talk = opened()
-    events = talk.asks(id, CALL)
+    events = talk.request_permission(id, CALL)
     (asked,) = [event for event in events if isinstance(event, PermissionRequested)]
     talk.sent += talk.wire.answer(asked.request_id, Answer("deny"))
     assert len(answers(talk, id)) == 1
@@ -100,8 +100,8 @@ def test_a_request_is_decided_by_its_own_call_even_if_the_call_began_as_another(
     told: dict[str, str], asked: dict[str, str]
 ) -> None:
     talk = opened()
-    talk.is_told("tool_call", **{**CALL, "status": "pending", "rawInput": told})
-    (request,) = talk.asks("r", {**CALL, "rawInput": asked})
+    talk.send_update("tool_call", **{**CALL, "status": "pending", "rawInput": told})
+    (request,) = talk.request_permission("r", {**CALL, "rawInput": asked})
     assert isinstance(request, PermissionRequested)
     assert request.input | asked == request.input
 
@@ -110,7 +110,7 @@ def test_a_request_is_decided_by_its_own_call_even_if_the_call_began_as_another(
 @pytest.mark.parametrize("key", ["command", "cmd"])
 def test_a_title_never_replaces_a_command_that_cannot_be_read(key: str, command: object) -> None:
     talk = opened()
-    asked = talk.asks("r", {**CALL, "title": "ls", "rawInput": {key: command}})
+    asked = talk.request_permission("r", {**CALL, "title": "ls", "rawInput": {key: command}})
     inputs = [
         event.input for event in asked if isinstance(event, ToolStarted | PermissionRequested)
     ]

@@ -1,4 +1,4 @@
-"""From hello to the first prompt, and all that can go wrong on the way."""
+"""From initialize to the first prompt, with all errors on the way."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_prompt_waits_for_the_session() -> None:
     talk = Talk()
     talk.prompt("hello")
     talk.answers(HELLO)
-    assert talk.said == ["initialize", "session/new"]
+    assert talk.sent_methods == ["initialize", "session/new"]
     assert talk.answers(SESSION) == [AgentReady(native_id="s1", model="small", version="1.2.3")]
     prompt = {"sessionId": "s1", "prompt": [{"type": "text", "text": "hello"}]}
     assert talk.sent[-1]["params"] == prompt
@@ -53,7 +53,7 @@ def test_an_open_session_accepts_a_prompt_at_once() -> None:
     talk.answers(HELLO)
     talk.answers(SESSION)
     talk.prompt()
-    assert talk.said == ["initialize", "session/new", "session/prompt"]
+    assert talk.sent_methods == ["initialize", "session/new", "session/prompt"]
 
 
 def test_model_effort_and_mode_are_set_by_the_category_of_their_option() -> None:
@@ -68,7 +68,7 @@ def test_model_effort_and_mode_are_set_by_the_category_of_their_option() -> None
         {"sessionId": "s1", "configId": "hard", "value": "high"},
         {"sessionId": "s1", "configId": "m", "value": "plan"},
     ]
-    assert talk.said[-1] == "session/prompt"
+    assert talk.sent_methods[-1] == "session/prompt"
 
 
 def test_an_older_agent_gets_the_older_methods() -> None:
@@ -116,7 +116,7 @@ def test_a_refused_model_fails_the_turn_and_is_retried_with_the_next() -> None:
     )
     assert end == TurnEnded(reason="failed", failure=failure)
     talk.prompt()
-    assert talk.said[2:] == ["session/set_config_option"] * 2
+    assert talk.sent_methods[2:] == ["session/set_config_option"] * 2
 
 
 def test_missing_sign_in_fails_the_turn_and_the_next_prompt_retries() -> None:
@@ -129,9 +129,9 @@ def test_missing_sign_in_fails_the_turn_and_the_next_prompt_retries() -> None:
     )
     assert end == TurnEnded(reason="failed", failure=failure)
     talk.prompt()
-    assert talk.said == ["initialize", "session/new", "session/new"]
+    assert talk.sent_methods == ["initialize", "session/new", "session/new"]
     talk.answers(SESSION)
-    assert talk.said[-1] == "session/prompt"
+    assert talk.sent_methods[-1] == "session/prompt"
 
 
 def test_a_failure_before_any_prompt_is_reported_by_the_first_turn() -> None:
@@ -178,7 +178,7 @@ def test_the_best_resume_method_of_the_agent_is_used(
 ) -> None:
     talk = Talk(replace(SPEC, resume="old", fork=fork))
     talk.answers(_can(loadSession=load, sessionCapabilities=sessions))
-    assert talk.said[-1] == method
+    assert talk.sent_methods[-1] == method
     params = {"sessionId": "old", "cwd": "/proj", "mcpServers": []}
     assert talk.sent[-1]["params"] == params
 
@@ -210,9 +210,9 @@ def test_text_before_the_prompt_was_sent_is_not_part_of_its_turn() -> None:
     talk = Talk(row=replace(ROW, turn_over="acme/over"))
     talk.prompt()
     talk.answers(HELLO)
-    assert talk.says("welcome") == [Notice(level="info", kind="stray", text="welcome")]
+    assert talk.send_text("welcome") == [Notice(level="info", kind="stray", text="welcome")]
     talk.answers(SESSION)
-    assert talk.says("hello") == [MessageChunk(message_id="m1", text="hello")]
+    assert talk.send_text("hello") == [MessageChunk(message_id="m1", text="hello")]
 
 
 def test_a_setting_without_a_choice_is_reported_with_the_next_line() -> None:
@@ -221,7 +221,7 @@ def test_a_setting_without_a_choice_is_reported_with_the_next_line() -> None:
     talk.answers({"sessionId": "s1"})
     assert list(talk.wire.configure("big", None)) == []
     notice = Notice(level="error", kind="settings", text="Acme does not support choosing a model")
-    assert talk.is_told("session_info_update") == [notice]
+    assert talk.send_update("session_info_update") == [notice]
 
 
 def test_a_resumed_session_keeps_its_id_and_a_copy_has_its_own() -> None:
@@ -264,10 +264,10 @@ def _load(replays: str) -> Talk:
 
 
 def _history(talk: Talk) -> None:
-    talk.is_told("user_message_chunk", content={"type": "text", "text": "earlier"})
-    talk.says("long ago")
-    talk.is_told("tool_call", toolCallId="c1", title="ls", kind="execute", status="completed")
-    talk.is_told("plan", entries=[{"content": "done", "status": "completed"}])
+    talk.send_update("user_message_chunk", content={"type": "text", "text": "earlier"})
+    talk.send_text("long ago")
+    talk.send_update("tool_call", toolCallId="c1", title="ls", kind="execute", status="completed")
+    talk.send_update("plan", entries=[{"content": "done", "status": "completed"}])
 
 
 def test_history_before_the_response_is_skipped() -> None:
@@ -276,7 +276,7 @@ def test_history_before_the_response_is_skipped() -> None:
     _history(talk)
     talk.answers(SESSION)
     assert talk.received == [AgentReady(native_id="s1", model="small", version="1.2.3")]
-    assert talk.said[-1] == "session/prompt"
+    assert talk.sent_methods[-1] == "session/prompt"
 
 
 def test_history_after_the_response_is_skipped_up_to_the_commands() -> None:
@@ -285,13 +285,13 @@ def test_history_after_the_response_is_skipped_up_to_the_commands() -> None:
     talk.answers(SESSION)
     _history(talk)
     assert talk.received == []
-    assert talk.said[-1] == "session/load"
-    talk.is_told("available_commands_update", availableCommands=[{"name": "init"}])
+    assert talk.sent_methods[-1] == "session/load"
+    talk.send_update("available_commands_update", availableCommands=[{"name": "init"}])
     assert talk.received == [
         SettingsChanged(commands=("init",)),
         AgentReady(native_id="s1", model="small", version="1.2.3"),
     ]
-    assert talk.said[-1] == "session/prompt"
+    assert talk.sent_methods[-1] == "session/prompt"
 
 
 def test_a_cancel_while_it_opens_ends_the_turn_without_a_prompt() -> None:
@@ -300,9 +300,9 @@ def test_a_cancel_while_it_opens_ends_the_turn_without_a_prompt() -> None:
     assert list(talk.wire.cancel()) == []
     talk.answers(HELLO)
     assert talk.answers(SESSION)[-1] == TurnEnded(reason="cancelled")
-    assert talk.said == ["initialize", "session/new"]
+    assert talk.sent_methods == ["initialize", "session/new"]
     talk.prompt()
-    assert talk.said[-1] == "session/prompt"
+    assert talk.sent_methods[-1] == "session/prompt"
 
 
 def test_mcp_servers_go_with_the_session() -> None:
@@ -339,7 +339,7 @@ def test_extra_folders_go_with_the_session_or_fail_the_turn() -> None:
     ]
 
 
-def test_a_system_prompt_stands_before_the_first_prompt_only() -> None:
+def test_a_system_prompt_is_added_to_the_first_prompt_only() -> None:
     talk = opened(system="Be brief.")
     first = talk.sent[-1]["params"]["prompt"]
     assert [block["text"] for block in first] == [
@@ -360,8 +360,8 @@ def test_a_system_prompt_goes_into_the_field_named_by_the_row() -> None:
 def test_row_metadata_is_sent_beside_the_system_prompt() -> None:
     row = replace(ROW, meta={"acme": {"asks": "always"}}, system=("systemPrompt",))
     assert opened(row=row).sent[1]["params"]["_meta"] == {"acme": {"asks": "always"}}
-    told = opened(row=row, system="Be brief.").sent[1]["params"]["_meta"]
-    assert told == {"acme": {"asks": "always"}, "systemPrompt": "Be brief."}
+    reported = opened(row=row, system="Be brief.").sent[1]["params"]["_meta"]
+    assert reported == {"acme": {"asks": "always"}, "systemPrompt": "Be brief."}
 
 
 def test_a_system_prompt_is_sent_with_the_session_if_the_agent_has_a_field_for_it() -> None:
@@ -392,12 +392,12 @@ def test_the_mode_that_a_row_wants_is_set_where_it_is_offered(
         one["params"]["value"] for one in talk.sent if one["method"].startswith("session/set")
     ]
     assert set_to == sent
-    assert talk.said[-1] == "session/prompt"
+    assert talk.sent_methods[-1] == "session/prompt"
 
 
 def test_a_setting_that_already_holds_is_not_sent() -> None:
     talk = opened(model="small", effort="low")
-    assert talk.said == ["initialize", "session/new", "session/prompt"]
+    assert talk.sent_methods == ["initialize", "session/new", "session/prompt"]
 
 
 PNG = File("p.png", "image/png", b"png")
@@ -475,14 +475,16 @@ def test_changes_made_by_the_agent_itself_are_reported() -> None:
     talk = opened()
     mode, model, _ = OPTIONS
     changed = [{**mode, "currentValue": "plan"}, {**model, "currentValue": "big"}]
-    assert talk.is_told("config_option_update", configOptions=changed) == [
+    assert talk.send_update("config_option_update", configOptions=changed) == [
         SettingsChanged(model="big"),
         SettingsChanged(mode="plan"),
     ]
-    assert talk.is_told("current_mode_update", currentModeId="code") == [
+    assert talk.send_update("current_mode_update", currentModeId="code") == [
         SettingsChanged(mode="agent")
     ]
-    assert talk.is_told("session_info_update", title="A walk") == [SettingsChanged(title="A walk")]
+    assert talk.send_update("session_info_update", title="A walk") == [
+        SettingsChanged(title="A walk")
+    ]
 
 
 def _failed(message: str) -> TurnEnded:
@@ -506,8 +508,8 @@ def test_an_effort_that_the_session_does_not_offer_is_refused_with_what_it_offer
 
 def test_a_change_of_account_is_visible_to_every_agent() -> None:
     talk = opened()
-    told = {"jsonrpc": "2.0", "method": "_auth/status_update", "params": {"authenticated": True}}
-    assert list(talk.wire.decode(encode(told))) == []
+    fields = {"jsonrpc": "2.0", "method": "_auth/status_update", "params": {"authenticated": True}}
+    assert list(talk.wire.decode(encode(fields))) == []
 
 
 def test_an_agent_that_may_drop_an_image_is_reported() -> None:

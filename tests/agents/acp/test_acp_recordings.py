@@ -1,4 +1,4 @@
-"""Every recorded ACP talk, played turn by turn, gives the events that its golden file says."""
+"""Every recorded ACP connection, replayed turn by turn, gives the events of its golden file."""
 
 from __future__ import annotations
 
@@ -58,19 +58,21 @@ def test_each_call_begins_and_ends_once_and_is_not_reported_afterwards(recording
 @pytest.mark.parametrize("recording", recordings(), ids=name)
 def test_each_answer_to_a_prompt_ends_one_turn(recording: Path) -> None:
     received = play(recording)
-    said = lines(recording)
+    messages = lines(recording)
     prompts = {
         one["msg"]["id"]
-        for one in said
+        for one in messages
         if one["dir"] == "out" and one["msg"].get("method") == "session/prompt"
     }
     answers = [
         one
-        for one in said
+        for one in messages
         if one["dir"] == "in" and "method" not in one["msg"] and one["msg"]["id"] in prompts
     ]
     wake_pipe = sum(
-        1 for one in said if one["dir"] == "in" and one["msg"].get("method") == "_qwencode/end_turn"
+        1
+        for one in messages
+        if one["dir"] == "in" and one["msg"].get("method") == "_qwencode/end_turn"
     )
     assert sum(isinstance(one, TurnEnded) for one in received) == len(answers) + wake_pipe
 
@@ -83,18 +85,18 @@ def test_the_messages_are_those_sent_during_turns(recording: Path) -> None:
 
 @pytest.mark.parametrize("agent", ["claude-agent-acp", "codex-acp", "opencode"])
 def test_the_messages_of_a_turn_are_those_the_agent_replays(agent: str) -> None:
-    """`session/load` tells the history again, each message whole."""
+    """`session/load` replays the history, each message whole."""
     received = play(RECORDINGS / agent / "load_1")
     again = [one["msg"] for one in lines(RECORDINGS / agent / "load_2") if one["dir"] == "in"]
-    told: list[str] = []
+    reported: list[str] = []
     for msg in again:
         if "result" in msg and "configOptions" in msg["result"]:
             break
         update = msg.get("params", {}).get("update", {})
         if update.get("sessionUpdate") == "agent_message_chunk" and update["content"]["text"]:
-            told.append(update["content"]["text"])
-    assert told
-    assert _messages(received) == told
+            reported.append(update["content"]["text"])
+    assert reported
+    assert _messages(received) == reported
 
 
 @pytest.mark.parametrize("agent", ["claude-agent-acp", "codex-acp", "opencode", "gemini"])
@@ -139,10 +141,10 @@ def _messages(received: Sequence[Said]) -> list[str]:
     return list(messages.values())
 
 
-def _said_in_turns(said: list[dict[str, Any]]) -> str:
-    """The model's words, but for replayed ones and the agents' own remarks."""
+def _said_in_turns(messages: list[dict[str, Any]]) -> str:
+    """The model's text, without replayed messages and the agents' own notices."""
     words, replaying = "", False
-    for one in said:
+    for one in messages:
         msg = one["msg"]
         match one["dir"], msg:
             case "out", {"method": "session/load"}:
@@ -156,6 +158,8 @@ def _said_in_turns(said: list[dict[str, Any]]) -> str:
     return words
 
 
-def _last_turn(said: list[dict[str, Any]]) -> list[str]:
-    prompted = max(i for i, one in enumerate(said) if one["msg"].get("method") == "session/prompt")
-    return [_said_in_turns(said[prompted:])]
+def _last_turn(messages: list[dict[str, Any]]) -> list[str]:
+    prompted = max(
+        i for i, one in enumerate(messages) if one["msg"].get("method") == "session/prompt"
+    )
+    return [_said_in_turns(messages[prompted:])]

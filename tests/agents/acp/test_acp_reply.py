@@ -1,4 +1,4 @@
-"""A reply that a model is asked for again replaces what was said of it."""
+"""A reply that the agent requests again replaces the text streamed before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tillerman.core.events import (
 
 
 def turn(random: Random, numbers: list[int]) -> tuple[list[Event | None], list[str]]:
-    """The events of a turn, None where the model is asked again, and the ids that stand."""
+    """The events of a turn, None where the model is called again, and the ids that remain."""
     events: list[Event | None] = []
     stands: list[str] = []
 
@@ -47,13 +47,13 @@ def turn(random: Random, numbers: list[int]) -> tuple[list[Event | None], list[s
     last = attempt()
     if random.random() < 0.3:
         events.append(TurnEnded(reason=random.choice(("failed", "cancelled"))))
-        return events, stands + (last or _standing(events))
+        return events, stands + (last or _remaining(events))
     events.append(TurnEnded(reason="completed"))
     return events, stands + last
 
 
-def _standing(events: list[Event | None]) -> list[str]:
-    """All that was said since the last call: nothing came in its place."""
+def _remaining(events: list[Event | None]) -> list[str]:
+    """The whole text since the last call: nothing replaced it."""
     ids: list[str] = []
     again: list[str] = []
     for event in events:
@@ -74,15 +74,15 @@ def test_the_last_value_wins(seed: int) -> None:
     numbers: list[int] = []
     for _ in range(3):
         events, stands = turn(random, numbers)
-        said: list[str] = []
+        messages: list[str] = []
         for event in events:
             if event is None:
                 reply.asked_again()
                 continue
             for gone in reply.receive(event):
                 assert isinstance(gone, MessageWithdrawn)
-                said.remove(gone.message_id)
+                messages.remove(gone.message_id)
             match event:
                 case MessageChunk(message_id=id) | ThoughtChunk(message_id=id):
-                    said = [*dict.fromkeys((*said, id))]
-        assert said == stands
+                    messages = [*dict.fromkeys((*messages, id))]
+        assert messages == stands

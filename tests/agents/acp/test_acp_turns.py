@@ -1,4 +1,4 @@
-"""What an ACP agent says and does in a turn, as events."""
+"""What an ACP agent sends in a turn, as events."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def _text(text: str) -> list[dict[str, Any]]:
 
 def test_chunks_without_ids_form_one_message_until_another_event() -> None:
     talk = opened()
-    talk.says("a")
-    talk.says("")
-    talk.says("b")
-    talk.is_told("agent_thought_chunk", content={"type": "text", "text": "\n\n"})
-    talk.is_told("agent_thought_chunk", content={"type": "text", "text": "hm"})
-    talk.says("c")
-    talk.is_told("tool_call", **LS, status="completed")
-    talk.says("d")
+    talk.send_text("a")
+    talk.send_text("")
+    talk.send_text("b")
+    talk.send_update("agent_thought_chunk", content={"type": "text", "text": "\n\n"})
+    talk.send_update("agent_thought_chunk", content={"type": "text", "text": "hm"})
+    talk.send_text("c")
+    talk.send_update("tool_call", **LS, status="completed")
+    talk.send_text("d")
     words = [one for one in talk.received if isinstance(one, MessageChunk | ThoughtChunk)]
     assert words == [
         MessageChunk(message_id="m1", text="a"),
@@ -76,8 +76,8 @@ def test_chunks_without_ids_form_one_message_until_another_event() -> None:
 
 def test_ids_of_the_agent_are_preserved() -> None:
     talk = opened()
-    talk.says("a", messageId="x")
-    talk.says("b", messageId="y")
+    talk.send_text("a", messageId="x")
+    talk.send_text("b", messageId="y")
     assert talk.received == [
         MessageChunk(message_id="x", text="a"),
         MessageChunk(message_id="y", text="b"),
@@ -95,16 +95,16 @@ def test_a_line_with_reordered_keys_decodes_alike() -> None:
 
 def test_remarks_of_the_agent_become_notices() -> None:
     talk = opened(row=replace(ROW, notice_prefixes=("Info: ",)))
-    assert talk.says("Info: no network\n") == [
+    assert talk.send_text("Info: no network\n") == [
         Notice(level="info", kind="session", text="Info: no network")
     ]
-    assert talk.says("Information") == [MessageChunk(message_id="m1", text="Information")]
+    assert talk.send_text("Information") == [MessageChunk(message_id="m1", text="Information")]
 
 
 def test_messages_inside_a_subagents_call_name_the_call() -> None:
     talk = opened(row=replace(ROW, parent="_meta.parentToolCallId"))
-    talk.says("inside", _meta={"parentToolCallId": "c9"})
-    talk.says("outside")
+    talk.send_text("inside", _meta={"parentToolCallId": "c9"})
+    talk.send_text("outside")
     assert talk.received == [
         MessageChunk(message_id="m1", text="inside", parent="c9"),
         MessageChunk(message_id="m2", text="outside"),
@@ -115,8 +115,8 @@ def test_messages_outside_of_a_turn_start_no_turn() -> None:
     talk = opened()
     talk.answers(END)
     talk.received.clear()
-    talk.says("by the way")
-    talk.is_told("tool_call", **LS)
+    talk.send_text("by the way")
+    talk.send_update("tool_call", **LS)
     [stray, call] = talk.received
     assert stray == Notice(level="info", kind="stray", text="by the way")
     assert isinstance(call, Unrecognized)
@@ -127,7 +127,7 @@ def test_an_agent_that_wakes_by_itself_has_a_turn_until_it_reports_the_end() -> 
     talk = opened(row=replace(ROW, turn_over="acme/over"))
     talk.answers(END)
     talk.received.clear()
-    talk.says("news")
+    talk.send_text("news")
     talk.receives({"method": "acme/over", "params": {}})
     talk.receives({"method": "acme/over", "params": {}})
     assert talk.received == [
@@ -143,36 +143,36 @@ def test_an_agent_that_wakes_by_itself_has_a_turn_until_it_reports_the_end() -> 
 def test_a_call_begins_when_its_input_is_known() -> None:
     talk = opened()
     empty = {**LS, "rawInput": {}, "title": "Terminal"}
-    assert talk.is_told("tool_call", **empty, status="pending") == []
-    assert talk.is_told("tool_call_update", **LS) == [STARTED]
-    assert talk.is_told("tool_call_update", toolCallId="c1", status="in_progress") == []
+    assert talk.send_update("tool_call", **empty, status="pending") == []
+    assert talk.send_update("tool_call_update", **LS) == [STARTED]
+    assert talk.send_update("tool_call_update", toolCallId="c1", status="in_progress") == []
     output = _text("a.txt\n")
-    assert talk.is_told("tool_call_update", toolCallId="c1", content=output) == [
+    assert talk.send_update("tool_call_update", toolCallId="c1", content=output) == [
         ToolUpdated(call_id="c1", content=(Text("a.txt\n"),))
     ]
-    assert talk.is_told("tool_call_update", toolCallId="c1", status="completed") == [
+    assert talk.send_update("tool_call_update", toolCallId="c1", status="completed") == [
         ToolFinished(call_id="c1", outcome="completed")
     ]
-    assert talk.is_told("tool_call_update", toolCallId="c1", status="failed") == []
+    assert talk.send_update("tool_call_update", toolCallId="c1", status="failed") == []
 
 
 def test_output_that_is_sent_whole_each_time_is_reported_as_it_grows() -> None:
     talk = opened()
-    talk.is_told("tool_call", **LS, status="in_progress")
+    talk.send_update("tool_call", **LS, status="in_progress")
     talk.received.clear()
     for lines in range(1, 1001):
-        talk.is_told("tool_call_update", toolCallId="c1", content=_text("line\n" * lines))
+        talk.send_update("tool_call_update", toolCallId="c1", content=_text("line\n" * lines))
     assert len(talk.received) < 40
     everything = Text("line\n" * 1000)
     done = {"toolCallId": "c1", "status": "completed", "content": _text(everything.text)}
-    assert talk.is_told("tool_call_update", **done) == [
+    assert talk.send_update("tool_call_update", **done) == [
         ToolFinished(call_id="c1", outcome="completed", content=(everything,))
     ]
 
 
 def test_an_update_for_an_unknown_call_starts_it() -> None:
     talk = opened()
-    assert talk.is_told("tool_call_update", **LS, status="completed", rawOutput="a.txt") == [
+    assert talk.send_update("tool_call_update", **LS, status="completed", rawOutput="a.txt") == [
         STARTED,
         ToolFinished(call_id="c1", outcome="completed", content=(Text("a.txt"),)),
     ]
@@ -180,9 +180,9 @@ def test_an_update_for_an_unknown_call_starts_it() -> None:
 
 def test_calls_left_open_end_with_the_turn() -> None:
     talk = opened()
-    talk.is_told("tool_call", **LS, status="in_progress")
+    talk.send_update("tool_call", **LS, status="in_progress")
     pending = {"toolCallId": "c2", "title": "Edit", "kind": "edit", "rawInput": {}}
-    talk.is_told("tool_call", **pending, status="pending")
+    talk.send_update("tool_call", **pending, status="pending")
     assert talk.answers(END) == [
         ToolFinished(call_id="c1", outcome="cancelled"),
         ToolStarted(call_id="c2", tool="Edit", name="edit", title="Edit"),
@@ -204,18 +204,18 @@ def test_calls_left_open_end_with_the_turn() -> None:
 )
 def test_a_failed_command_is_failed_whatever_its_status(raw: Any, outcome: Any, text: str) -> None:
     talk = opened()
-    talk.is_told("tool_call", **LS, status="in_progress")
-    assert talk.is_told("tool_call_update", toolCallId="c1", status="completed", rawOutput=raw) == [
-        ToolFinished(call_id="c1", outcome=outcome, content=(Text(text),))
-    ]
+    talk.send_update("tool_call", **LS, status="in_progress")
+    assert talk.send_update(
+        "tool_call_update", toolCallId="c1", status="completed", rawOutput=raw
+    ) == [ToolFinished(call_id="c1", outcome=outcome, content=(Text(text),))]
 
 
 def test_output_in_a_fence_is_reported_without_the_fence() -> None:
     talk = opened()
-    talk.is_told("tool_call", **LS, status="in_progress")
+    talk.send_update("tool_call", **LS, status="in_progress")
     fenced = _text("```\na.txt\n```")
     done = {"toolCallId": "c1", "status": "completed", "rawOutput": "a.txt", "content": fenced}
-    assert talk.is_told("tool_call_update", **done) == [
+    assert talk.send_update("tool_call_update", **done) == [
         ToolFinished(call_id="c1", outcome="completed", content=(Text("a.txt"),))
     ]
 
@@ -224,8 +224,8 @@ def test_a_diff_reported_before_the_end_is_the_result_of_an_edit() -> None:
     talk = opened()
     diff = {"type": "diff", "path": "/proj/a", "oldText": "x", "newText": "y"}
     edit = {"toolCallId": "c1", "kind": "edit", "title": "Edit", "content": [diff]}
-    talk.is_told("tool_call", **edit, status="in_progress")
-    talk.is_told("tool_call_update", toolCallId="c1", status="completed", rawOutput="ok")
+    talk.send_update("tool_call", **edit, status="in_progress")
+    talk.send_update("tool_call_update", toolCallId="c1", status="completed", rawOutput="ok")
     change = Diff("/proj/a", old="x", new="y")
     input = {"file_path": "/proj/a", "old_string": "x", "new_string": "y"}
     assert talk.received == [
@@ -240,12 +240,12 @@ def test_a_diff_reported_before_the_end_is_the_result_of_an_edit() -> None:
 
 def test_output_chunks_are_concatenated() -> None:
     talk = opened()
-    talk.is_told("tool_call", **LS, status="in_progress", content=[{"type": "terminal"}])
+    talk.send_update("tool_call", **LS, status="in_progress", content=[{"type": "terminal"}])
     talk.received.clear()
     for piece in ("a.txt\n", "b.txt\n"):
         meta = {"terminal_output_delta": {"data": piece, "terminal_id": "c1"}}
-        talk.is_told("tool_call_update", toolCallId="c1", _meta=meta)
-    talk.is_told("tool_call_update", toolCallId="c1", status="completed")
+        talk.send_update("tool_call_update", toolCallId="c1", _meta=meta)
+    talk.send_update("tool_call_update", toolCallId="c1", status="completed")
     whole = (Text("a.txt\nb.txt\n"),)
     assert talk.received == [
         ToolUpdated(call_id="c1", content=(Text("a.txt\n"),)),
@@ -256,11 +256,11 @@ def test_output_chunks_are_concatenated() -> None:
 
 def test_output_without_an_end_is_cut_and_marked_as_cut() -> None:
     talk = opened()
-    talk.is_told("tool_call", **LS, status="in_progress")
+    talk.send_update("tool_call", **LS, status="in_progress")
     meta = {"terminal_output_delta": {"data": "x" * MOST_RECEIVED}}
     for _ in range(2):
-        talk.is_told("tool_call_update", toolCallId="c1", _meta=meta)
-    [end] = talk.is_told("tool_call_update", toolCallId="c1", status="completed")
+        talk.send_update("tool_call_update", toolCallId="c1", _meta=meta)
+    [end] = talk.send_update("tool_call_update", toolCallId="c1", status="completed")
     cut = Text("x" * MOST_RECEIVED, Cut(MOST_RECEIVED))
     assert end == ToolFinished(call_id="c1", outcome="completed", content=(cut,))
 
@@ -269,7 +269,7 @@ def test_an_image_of_a_tool_is_stored() -> None:
     talk = opened()
     block = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"png").decode()}
     content = [{"type": "content", "content": block}]
-    talk.is_told("tool_call", **LS, status="completed", content=content)
+    talk.send_update("tool_call", **LS, status="completed", content=content)
     image = Image("image/png", hashlib.sha256(b"png").hexdigest())
     assert talk.received[-1] == ToolFinished(call_id="c1", outcome="completed", content=(image,))
     assert talk.kept == [b"png"]
@@ -292,7 +292,7 @@ def test_a_tool_without_a_name_is_identified_by_its_input(
     call: dict[str, Any], tool: str, title: str
 ) -> None:
     talk = opened()
-    talk.is_told("tool_call", toolCallId="c1", title="Look", status="in_progress", **call)
+    talk.send_update("tool_call", toolCallId="c1", title="Look", status="in_progress", **call)
     started = talk.received[0]
     assert isinstance(started, ToolStarted)
     assert (started.tool, started.title) == (tool, title)
@@ -310,10 +310,10 @@ def test_a_tool_without_a_name_is_identified_by_its_input(
         ("_meta.toolName", {"_meta": 7}, "other"),
     ],
 )
-def test_the_tool_name_is_read_where_the_row_says(place: str, call: Any, tool: str) -> None:
+def test_the_tool_name_is_read_from_the_field_of_the_row(place: str, call: Any, tool: str) -> None:
     talk = opened(row=replace(ROW, tool_name=place), servers={"files": {"command": "x"}})
     call = {"toolCallId": "c1", "title": "t", "status": "in_progress", **call}
-    [started] = talk.is_told("tool_call", **call)
+    [started] = talk.send_update("tool_call", **call)
     assert isinstance(started, ToolStarted)
     assert started.tool == tool
 
@@ -323,8 +323,8 @@ def test_a_todo_list_becomes_the_plan() -> None:
     todos = [{"content": "look", "status": "completed"}, {"content": "act", "status": "odd"}]
     call = {"toolCallId": "c1", "title": "todowrite", "rawInput": {"todos": todos}}
     steps = (PlanStep("look", "completed"), PlanStep("act"))
-    assert talk.is_told("tool_call", **call, status="completed")[-1] == PlanChanged(steps=steps)
-    assert talk.is_told("plan", entries=todos) == [PlanChanged(steps=steps)]
+    assert talk.send_update("tool_call", **call, status="completed")[-1] == PlanChanged(steps=steps)
+    assert talk.send_update("plan", entries=todos) == [PlanChanged(steps=steps)]
 
 
 # -- permission ------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def test_a_todo_list_becomes_the_plan() -> None:
 
 def test_a_request_names_the_call_and_offers_the_options_that_apply_once() -> None:
     talk = opened()
-    started, asked = talk.asks(7, {**LS, "content": _text("not on the list")})
+    started, asked = talk.request_permission(7, {**LS, "content": _text("not on the list")})
     assert started == STARTED
     assert asked == PermissionRequested(
         request_id="7",
@@ -363,15 +363,15 @@ def test_an_answer_never_chooses_always(
     answer: str, kinds: tuple[str, ...], outcome: str | None
 ) -> None:
     talk = opened()
-    talk.asks("id", LS, *kinds)
-    [said] = talk.wire.answer('"id"', Answer(answer))
+    talk.request_permission("id", LS, *kinds)
+    [reported] = talk.wire.answer('"id"', Answer(answer))
     selected = {"outcome": "selected", "optionId": outcome} if outcome else {"outcome": "cancelled"}
-    assert said == {"jsonrpc": "2.0", "id": "id", "result": {"outcome": selected}}
+    assert reported == {"jsonrpc": "2.0", "id": "id", "result": {"outcome": selected}}
 
 
 def test_a_request_that_the_agent_cancels_is_withdrawn_and_ended() -> None:
     talk = opened()
-    talk.asks("id", LS)
+    talk.request_permission("id", LS)
     cancel = {"method": "$/cancel_request", "params": {"requestId": "id"}}
     withdrawn = RequestAnswered(request_id='"id"', answer=Answer("deny"), by="withdrawn")
     assert talk.receives(cancel) == [withdrawn]
@@ -394,34 +394,34 @@ def test_an_option_named_allow_is_not_assumed_to_allow() -> None:
     ]
     params = {"sessionId": "s1", "toolCall": LS, "options": options}
     talk.receives({"id": 1, "method": "session/request_permission", "params": params})
-    [said] = talk.wire.answer("1", Answer("allow"))
-    assert said["result"]["outcome"]["optionId"] == "once"
+    [reported] = talk.wire.answer("1", Answer("allow"))
+    assert reported["result"]["outcome"]["optionId"] == "once"
 
 
 def test_an_agent_that_stops_at_a_denial_gets_the_reason_and_continues_in_the_same_turn() -> None:
     talk = opened(row=replace(ROW, stops=True))
-    talk.asks(1, LS)
+    talk.request_permission(1, LS)
     list(talk.wire.answer("1", Answer("deny", note="herons nest there")))
-    talk.is_told("tool_call_update", toolCallId="c1", status="failed")
+    talk.send_update("tool_call_update", toolCallId="c1", status="failed")
     text = "the agent stopped after a denial: it is told the reason and continues"
     assert talk.answers(END) == [Notice(level="info", kind="session", text=text)]
     words = "This was denied: Bash `ls` (herons nest there)"
     assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": words}]
-    talk.says("Then not.")
+    talk.send_text("Then not.")
     assert talk.answers(END) == [DONE]
 
 
 def test_an_agent_that_continues_after_a_denial_gets_no_further_message() -> None:
     talk = opened(row=replace(ROW, stops=True))
-    talk.asks(1, LS)
+    talk.request_permission(1, LS)
     list(talk.wire.answer("1", Answer("deny", note="herons nest there")))
-    talk.says("Then not.")
+    talk.send_text("Then not.")
     assert talk.answers(END) == [DONE]
 
 
 def test_an_agent_that_stops_at_a_denial_and_is_cancelled_gets_no_further_message() -> None:
     talk = opened(row=replace(ROW, stops=True))
-    talk.asks(1, LS)
+    talk.request_permission(1, LS)
     list(talk.wire.answer("1", Answer("deny")))
     talk.wire.cancel()
     end = TurnEnded(reason="cancelled")
@@ -430,11 +430,11 @@ def test_an_agent_that_stops_at_a_denial_and_is_cancelled_gets_no_further_messag
 
 def test_a_changed_input_denies_the_call_since_the_agent_cannot_be_given_it() -> None:
     talk = opened()
-    talk.asks(1, LS)
-    [said] = talk.wire.answer("1", Answer("allow", input={"command": "rm"}))
-    assert said["result"]["outcome"]["optionId"] == "the-reject_once"
+    talk.request_permission(1, LS)
+    [reported] = talk.wire.answer("1", Answer("allow", input={"command": "rm"}))
+    assert reported["result"]["outcome"]["optionId"] == "the-reject_once"
     talk.received.clear()
-    talk.says("well")
+    talk.send_text("well")
     notice = "Acme does not accept changed input: the call was denied"
     assert talk.received == [
         Notice(level="warning", kind="settings", text=notice),
@@ -446,27 +446,29 @@ def test_a_changed_input_denies_the_call_since_the_agent_cannot_be_given_it() ->
 @pytest.mark.parametrize("status", ["failed", "completed"])
 def test_a_denied_call_ends_denied_whatever_its_status(status: str) -> None:
     talk = opened()
-    talk.asks(1, LS)
+    talk.request_permission(1, LS)
     list(talk.wire.answer("1", Answer("deny")))
-    [end] = talk.is_told("tool_call_update", toolCallId="c1", status=status, content=_text("no"))
+    [end] = talk.send_update(
+        "tool_call_update", toolCallId="c1", status=status, content=_text("no")
+    )
     assert end == ToolFinished(call_id="c1", outcome="denied", content=(Text("no"),))
     assert talk.answers(END) == [DONE]
 
 
 def test_a_denied_call_without_an_end_is_over_when_the_agent_continues() -> None:
     talk = opened()
-    talk.asks(1, LS)
+    talk.request_permission(1, LS)
     list(talk.wire.answer("1", Answer("deny")))
-    assert talk.says("so be it") == [
+    assert talk.send_text("so be it") == [
         ToolFinished(call_id="c1", outcome="denied"),
         MessageChunk(message_id="m1", text="so be it"),
     ]
     assert talk.answers(END) == [DONE]
 
 
-def test_a_turn_that_ends_because_of_a_denial_says_so() -> None:
+def test_a_turn_that_ends_because_of_a_denial_reports_it() -> None:
     talk = opened()
-    talk.asks(1, LS)
+    talk.request_permission(1, LS)
     list(talk.wire.answer("1", Answer("deny")))
     why = Failure(
         kind="denied",
@@ -481,8 +483,8 @@ def test_a_turn_that_ends_because_of_a_denial_says_so() -> None:
 
 def test_a_cancel_answers_open_requests() -> None:
     talk = opened()
-    talk.asks("a", LS)
-    talk.asks(2, {**LS, "toolCallId": "c2"})
+    talk.request_permission("a", LS)
+    talk.request_permission(2, {**LS, "toolCallId": "c2"})
     cancelled = {"outcome": {"outcome": "cancelled"}}
     assert list(talk.wire.cancel()) == [
         {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}},
@@ -495,9 +497,9 @@ def test_a_cancel_answers_open_requests() -> None:
 
 def test_a_call_that_fails_of_a_cancel_was_cancelled() -> None:
     talk = opened()
-    talk.is_told("tool_call", **LS, status="in_progress")
+    talk.send_update("tool_call", **LS, status="in_progress")
     list(talk.wire.cancel())
-    [end] = talk.is_told("tool_call_update", toolCallId="c1", status="failed")
+    [end] = talk.send_update("tool_call_update", toolCallId="c1", status="failed")
     assert end == ToolFinished(call_id="c1", outcome="cancelled")
 
 
@@ -515,15 +517,15 @@ def test_a_dialect_can_define_its_own_questions() -> None:
     talk = opened(dialect=Curious)
     asked = talk.receives({"id": 3, "method": "acme/ask", "params": {"question": "Why?"}})
     assert asked == [QuestionAsked(request_id="3", questions=(Question("Why?"),))]
-    [said] = talk.wire.answer("3", Answer("allow", answers={"Why?": "so"}))
-    assert said["result"] == {"said": {"Why?": "so"}, "to": "allow"}
+    [reported] = talk.wire.answer("3", Answer("allow", answers={"Why?": "so"}))
+    assert reported["result"] == {"said": {"Why?": "so"}, "to": "allow"}
     talk.receives({"id": 4, "method": "acme/ask", "params": {}})
     assert [one for one in talk.wire.cancel() if one.get("id") == 4] == [
         {"jsonrpc": "2.0", "id": 4, "result": {"said": None, "to": "deny"}}
     ]
 
 
-# -- what the client does not offer, and what nobody knows -----------------------------------------
+# -- what the client does not offer, and unknown messages ------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -547,21 +549,21 @@ def test_ignored_updates_of_a_row_emit_nothing() -> None:
 
 def test_an_unknown_update_is_stored() -> None:
     talk = opened()
-    [kept] = talk.is_told("dance_update", steps=3)
-    assert isinstance(kept, Unrecognized)
-    assert kept.why == "an update of kind 'dance_update'"
-    assert "steps" in kept.raw
+    [stored] = talk.send_update("dance_update", steps=3)
+    assert isinstance(stored, Unrecognized)
+    assert stored.why == "an update of kind 'dance_update'"
+    assert "steps" in stored.raw
 
 
 def test_an_update_of_another_session_is_no_event_of_this_one() -> None:
     talk = opened()
-    [kept] = talk.says("whisper", session="s2")
-    assert isinstance(kept, Unrecognized)
-    assert kept.why == "'agent_message_chunk' of another session"
+    [stored] = talk.send_text("whisper", session="s2")
+    assert isinstance(stored, Unrecognized)
+    assert stored.why == "'agent_message_chunk' of another session"
 
 
 @pytest.mark.parametrize(("result", "reason"), [({"stopReason": "tired"}, "tired"), (None, "none")])
-def test_a_stop_for_an_unknown_reason_completes_the_turn_and_says_so(
+def test_a_stop_for_an_unknown_reason_completes_the_turn_with_a_notice(
     result: Any, reason: str
 ) -> None:
     notice = f"the agent stopped for an unknown reason: {reason}"
@@ -585,11 +587,11 @@ def test_a_stop_that_is_a_failure_fails_the_turn(reason: str, kind: str) -> None
 
 def test_an_answer_to_nothing_ends_no_turn() -> None:
     talk = opened()
-    [kept] = talk.receives({"id": 99, "result": END})
-    assert isinstance(kept, Unrecognized)
+    [stored] = talk.receives({"id": 99, "result": END})
+    assert isinstance(stored, Unrecognized)
     assert talk.answers(END) == [DONE]
-    [kept] = talk.answers(END)
-    assert isinstance(kept, Unrecognized)
+    [stored] = talk.answers(END)
+    assert isinstance(stored, Unrecognized)
 
 
 # -- usage -----------------------------------------------------------------------------------------
@@ -607,7 +609,7 @@ def test_an_answer_to_nothing_ends_no_turn() -> None:
         # all within the two
         ({"inputTokens": 200, "outputTokens": 30, "thoughtTokens": 10, "cachedReadTokens": 80,
           "totalTokens": 230}, (120, 30, 80)),
-        # what was written to the cache was read anew
+        # what was written to the cache was read again
         ({"inputTokens": 10, "outputTokens": 5, "cachedWriteTokens": 100, "totalTokens": 115},
          (110, 5, 0)),
         # no total
@@ -615,7 +617,7 @@ def test_an_answer_to_nothing_ends_no_turn() -> None:
         ({"inputTokens": "many", "outputTokens": -3}, (0, 0, 0)),
     ],
 )  # fmt: skip
-def test_tokens_are_counted_as_their_total_says(usage: Any, counted: tuple[int, ...]) -> None:
+def test_tokens_are_counted_by_their_total(usage: Any, counted: tuple[int, ...]) -> None:
     received = opened().answers({**END, "usage": usage})
     used = [(one.input_tokens, one.output_tokens, one.cached_tokens) for one in received
             if isinstance(one, UsageReported)]  # fmt: skip
@@ -629,7 +631,7 @@ def test_tokens_reported_after_each_model_call_are_emitted_at_once_and_once() ->
     talk = opened()
     part = UsageReported(input_tokens=50, output_tokens=7, context_used=50, call="done")
     for _ in range(2):
-        assert talk.says("", _meta=CALL) == [part]
+        assert talk.send_text("", _meta=CALL) == [part]
     assert talk.answers(END) == [DONE]
     talk.prompt()
     assert talk.answers(END) == [DONE]
@@ -637,7 +639,7 @@ def test_tokens_reported_after_each_model_call_are_emitted_at_once_and_once() ->
 
 def test_the_final_response_adds_only_tokens_not_yet_reported() -> None:
     talk = opened()
-    talk.says("", _meta=CALL)
+    talk.send_text("", _meta=CALL)
     whole = {"inputTokens": 60, "outputTokens": 7, "totalTokens": 67}
     rest = UsageReported(input_tokens=10, context_used=50)
     assert talk.answers({**END, "usage": whole}) == [rest, DONE]
@@ -649,15 +651,15 @@ def test_the_context_that_a_call_reads_is_reported_once_as_the_call_begins() -> 
     def begun(used: int) -> UsageReported:
         return UsageReported(context_used=used, context_limit=100, call="begun")
 
-    assert talk.is_told("usage_update", used=10, size=100) == [begun(10)]
-    assert talk.is_told("usage_update", used=12, size=100) == []
-    talk.is_told("tool_call", **LS, status="completed")
-    assert talk.is_told("usage_update", used=20, size=100) == [begun(20)]
+    assert talk.send_update("usage_update", used=10, size=100) == [begun(10)]
+    assert talk.send_update("usage_update", used=12, size=100) == []
+    talk.send_update("tool_call", **LS, status="completed")
+    assert talk.send_update("usage_update", used=20, size=100) == [begun(20)]
     assert talk.answers({**END, "usage": {"inputTokens": 30, "outputTokens": 2}}) == [
         UsageReported(input_tokens=30, output_tokens=2, context_used=20, context_limit=100),
         DONE,
     ]
-    assert talk.is_told("usage_update", used=21, size=100) == []
+    assert talk.send_update("usage_update", used=21, size=100) == []
 
 
 def test_the_count_of_the_last_call_is_no_count_of_a_turn_with_tools() -> None:
@@ -668,7 +670,7 @@ def test_the_count_of_the_last_call_is_no_count_of_a_turn_with_tools() -> None:
         DONE,
     ]
     talk.prompt()
-    talk.is_told("tool_call", **LS, status="completed")
+    talk.send_update("tool_call", **LS, status="completed")
     assert talk.answers({**END, "usage": usage}) == [DONE]
 
 
@@ -676,7 +678,9 @@ def test_cost_is_what_the_session_cost_more() -> None:
     talk = opened()
     paid = []
     for cost in (0.5, 0.75):
-        talk.is_told("usage_update", used=10, size=100, cost={"amount": cost, "currency": "USD"})
+        talk.send_update(
+            "usage_update", used=10, size=100, cost={"amount": cost, "currency": "USD"}
+        )
         used, _ = talk.answers(END)
         assert isinstance(used, UsageReported)
         paid.append((used.cost_usd, used.context_used, used.context_limit))
@@ -686,7 +690,7 @@ def test_cost_is_what_the_session_cost_more() -> None:
 
 def test_cost_in_another_currency_is_left_out() -> None:
     talk = opened()
-    talk.is_told("usage_update", used=10, size=100, cost={"amount": 3, "currency": "EUR"})
+    talk.send_update("usage_update", used=10, size=100, cost={"amount": 3, "currency": "EUR"})
     assert talk.answers(END) == [UsageReported(context_used=10, context_limit=100), DONE]
 
 
@@ -790,8 +794,8 @@ def test_no_value_of_a_wrong_type_raises(update: str, odd: Any) -> None:
     good: dict[str, Any] = {**LS, "status": "completed", "content": _text("x")}
     talk = opened()
     for key in keys:
-        talk.is_told(update, **{**good, key: odd})
-    talk.is_told(update, **dict.fromkeys(keys, odd))
+        talk.send_update(update, **{**good, key: odd})
+    talk.send_update(update, **dict.fromkeys(keys, odd))
     assert isinstance(talk.answers(odd)[-1], TurnEnded)
 
 
@@ -808,13 +812,13 @@ def test_no_request_of_a_wrong_type_raises(odd: Any) -> None:
 def test_a_flood_of_calls_ends_with_the_turn() -> None:
     talk = opened()
     for number in range(2000):
-        talk.is_told("tool_call", **{**LS, "toolCallId": f"c{number}"}, status="in_progress")
+        talk.send_update("tool_call", **{**LS, "toolCallId": f"c{number}"}, status="in_progress")
     ends = [one for one in talk.answers(END) if isinstance(one, ToolFinished)]
     assert len(ends) == 2000
 
 
 def test_two_conversations_share_no_state() -> None:
     one, other = opened(), opened()
-    one.is_told("tool_call", **LS, status="in_progress")
+    one.send_update("tool_call", **LS, status="in_progress")
     assert other.answers(END) == [DONE]
     assert isinstance(one, Talk)

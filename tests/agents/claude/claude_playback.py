@@ -1,8 +1,8 @@
-"""Plays a recording of Claude Code into a wire, and shows what it made of it.
+"""Replays a recording of Claude Code into a wire.
 
 A recording is a folder with `wire.jsonl`: the CLI's lines as written, or both directions as
-`{"dir": "out" | "in", "msg": …}`, where out is what the host sent. What the host sent is done
-to the wire too, so that it knows of prompts, answers and settings.
+`{"dir": "out" | "in", "msg": …}`, where out is what the host sent. What the host sent is passed to
+the wire too, so that it has the prompts, answers and settings.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def lines(recording: Path) -> list[dict[str, Any]]:
     return [{"dir": "out", "msg": prompt}, *({"dir": "in", "msg": msg} for msg in found)]
 
 
-def play(said: Iterable[dict[str, Any]]) -> list[Said]:
+def play(messages: Iterable[dict[str, Any]]) -> list[Said]:
     wire = ClaudeWire(SPEC, clock=lambda: NOW)
     list(wire.greet())
     ids: dict[str, str] = {}  # of the recorded host's requests -> of the wire's own
     received: list[Said] = []
-    for one in said:
+    for one in messages:
         msg = one["msg"]
         if one["dir"] == "out":
             _report(wire, msg, ids)
@@ -59,7 +59,7 @@ def play(said: Iterable[dict[str, Any]]) -> list[Said]:
 
 
 def encoded(received: Iterable[Said]) -> str:
-    """As a golden file has it: an event or a reply on each line."""
+    """As in a golden file: an event or a reply on each line."""
     return "".join(
         msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"

@@ -1,4 +1,4 @@
-"""Lines as Claude Code writes them, for tests of what no recording holds."""
+"""Lines as Claude Code writes them, for tests of what no recording contains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def wire(mode: Mode = "agent", now: float = 0.0) -> ClaudeWire:
 
 
 def prompted(mode: Mode = "agent", now: float = 0.0) -> ClaudeWire:
-    """A wire whose agent has been asked something."""
+    """A wire whose agent has received a prompt."""
     claude = wire(mode, now)
     list(claude.prompt(Prompt("go")))
     return claude
@@ -54,7 +54,7 @@ def assistant(*blocks: Line, parent: str | None = None, id: str | None = None, *
     return {"type": "assistant", "message": message, "parent_tool_use_id": parent, **more}
 
 
-def says(text: str) -> Line:
+def text_line(text: str) -> Line:
     return {"type": "text", "text": text}
 
 
@@ -103,7 +103,7 @@ def result(text: str = "", **more: Any) -> Line:
 
 
 def wake_up(run_id: str = "") -> Line:
-    """What a result says that nobody asked for."""
+    """A result of a turn that the agent started by itself."""
     return {"kind": "task-notification", **({"runId": run_id} if run_id else {})}
 
 
@@ -115,13 +115,13 @@ def hook(request_id: str, call_id: str, name: str, input: Line | None = None, **
         "tool_use_id": call_id,
         **more,
     }
-    return asks(request_id, subtype="hook_callback", input=body)
+    return control_request(request_id, subtype="hook_callback", input=body)
 
 
 def can_use_tool(
     request_id: str, call_id: str, name: str, input: Line | None = None, **more: Any
 ) -> Line:
-    return asks(
+    return control_request(
         request_id,
         subtype="can_use_tool",
         tool_name=name,
@@ -131,7 +131,7 @@ def can_use_tool(
     )
 
 
-def asks(request_id: str, **request: Any) -> Line:
+def control_request(request_id: str, **request: Any) -> Line:
     return {"type": "control_request", "request_id": request_id, "request": request}
 
 

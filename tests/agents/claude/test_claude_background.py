@@ -1,4 +1,4 @@
-"""While background work has a wake-up to come, no reader finds the session at rest."""
+"""While background work will start another turn, no reader sees the session as idle."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.agents.claude.claude_says import (
     prompted,
     receive,
     result,
-    says,
     state,
     system,
+    text_line,
     tool_result,
     wake_up,
 )
@@ -43,7 +43,7 @@ WAKING = [
 
 
 def resting(received: list[Said]) -> list[bool]:
-    """After each event: no turn open, nothing in the background."""
+    """After each event: whether no turn is open and no background task runs."""
     rest, turn, tasks = [], True, False
     for event in received:
         match event:
@@ -84,7 +84,7 @@ def over(task: str, status: str = "completed") -> list[Line]:
 
 
 def test_of_two_tasks_that_end_together_the_second_is_listed_until_its_own_wake_up() -> None:
-    """As 2.1.325 writes it: both ends are told before the first wake-up is served."""
+    """As 2.1.325 writes it: both ends are reported before the first of the two turns."""
     claude = prompted()
     received = receive(
         claude,
@@ -118,7 +118,8 @@ def test_of_two_tasks_that_end_together_the_second_is_listed_until_its_own_wake_
 
 
 def test_an_end_reported_before_the_idle_of_the_turn_waits_for_its_notification() -> None:
-    """As 2.1.197 writes it: a task may end just before the turn does, and wake the agent after."""
+    """As 2.1.197 writes it: a task may end just before the turn does, and start another turn
+    later."""
     claude = prompted()
     call = calls("c1", "Bash", command="sleep 1", run_in_background=True)
     updated, notified = over("a")
@@ -177,10 +178,10 @@ def test_a_prompt_that_comes_during_a_wake_up_ends_with_its_own_result() -> None
         claude,
         listed(),
         init(),
-        assistant(says("woke")),
+        assistant(text_line("woke")),
         result("woke", origin=wake_up("r"), usage={"input_tokens": 3, "output_tokens": 1}),
         init(),
-        assistant(says("here")),
+        assistant(text_line("here")),
         result("here", usage={"input_tokens": 4, "output_tokens": 2}),
     )
     assert received[-2:] == [
@@ -197,7 +198,7 @@ def test_a_prompt_merged_into_a_wake_up_ends_when_the_agent_is_idle() -> None:
     )
     list(claude.prompt(Prompt("meanwhile")))
     received = receive(
-        claude, listed(), init(), assistant(says("both")), result("both", origin=wake_up("r"))
+        claude, listed(), init(), assistant(text_line("both")), result("both", origin=wake_up("r"))
     )
     assert not any(isinstance(event, TurnEnded) for event in received)
     assert receive(claude, state("idle"))[-1] == TurnEnded(reason="completed")

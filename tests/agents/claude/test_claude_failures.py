@@ -1,4 +1,4 @@
-"""Why a turn failed is typed, and says what to do next."""
+"""The failure of a turn has a kind, and a hint with the next step."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.agents.claude.claude_says import (
     prompted,
     receive,
     result,
-    says,
     text_delta,
+    text_line,
 )
 from tillerman.core.events import TurnEnded
 from tillerman.core.failure import Failure
@@ -44,8 +44,8 @@ def failure(*lines: dict[str, Any]) -> Failure | None:
 def test_an_api_error_is_classified_by_its_code_then_by_its_status(
     word: str, status: int | None, kind: str
 ) -> None:
-    said = assistant(says("it failed"), error=word)
-    found = failure(said, result("it failed", is_error=True, api_error_status=status))
+    reported = assistant(text_line("it failed"), error=word)
+    found = failure(reported, result("it failed", is_error=True, api_error_status=status))
     assert found is not None
     assert (found.kind, found.message, found.status) == (kind, "it failed", status)
 
@@ -70,8 +70,8 @@ def test_a_result_that_is_an_error_is_classified(more: dict[str, Any], kind: str
 
 
 def test_an_error_is_not_emitted_as_an_agent_message() -> None:
-    said = assistant(says("Not logged in"), error="authentication_failed")
-    received = receive(prompted(), said, result("Not logged in", is_error=True))
+    reported = assistant(text_line("Not logged in"), error="authentication_failed")
+    received = receive(prompted(), reported, result("Not logged in", is_error=True))
     assert received[-1] == TurnEnded(
         reason="failed",
         failure=Failure(
@@ -85,7 +85,7 @@ def test_an_error_is_not_emitted_as_an_agent_message() -> None:
 
 def test_an_error_of_an_earlier_turn_does_not_fail_the_next() -> None:
     claude = prompted()
-    receive(claude, assistant(says("x"), error="server_error"), result("x", is_error=True))
+    receive(claude, assistant(text_line("x"), error="server_error"), result("x", is_error=True))
     assert receive(claude, {"type": "result", "subtype": "success"})[-1] == TurnEnded(
         reason="completed"
     )
@@ -95,7 +95,7 @@ def test_a_success_that_only_repeats_an_interrupted_message_is_a_broken_stream()
     lines = [
         message_start("m1"),
         text_delta("Part of"),
-        assistant(says("Part of"), id="m2"),
+        assistant(text_line("Part of"), id="m2"),
         result("Part of", usage={"output_tokens": 0}),
     ]
     found = failure(*lines)
@@ -107,7 +107,7 @@ def test_a_success_with_more_text_than_the_interrupted_message_is_a_success() ->
     lines = [
         message_start("m1"),
         text_delta("Part of"),
-        assistant(says("Part of a whole"), id="m2"),
+        assistant(text_line("Part of a whole"), id="m2"),
         result("Part of a whole", usage={"output_tokens": 0}),
     ]
     assert failure(*lines) is None
@@ -117,7 +117,7 @@ def test_a_connection_lost_in_mid_message_is_a_broken_stream() -> None:
     lines = [
         message_start("m1"),
         text_delta("Part of"),
-        assistant(says("API Error: Connection dropped"), error="server_error"),
+        assistant(text_line("API Error: Connection dropped"), error="server_error"),
         result("API Error: Connection dropped", is_error=True),
     ]
     found = failure(*lines)
@@ -129,7 +129,7 @@ def test_an_overload_in_mid_message_is_no_broken_stream() -> None:
     lines = [
         message_start("m1"),
         text_delta("Part of"),
-        assistant(says("API Error: Repeated 529 Overloaded errors"), error="server_error"),
+        assistant(text_line("API Error: Repeated 529 Overloaded errors"), error="server_error"),
         result("API Error: Repeated 529 Overloaded errors", is_error=True),
     ]
     found = failure(*lines)

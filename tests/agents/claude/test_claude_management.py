@@ -1,4 +1,4 @@
-"""What Claude Code tells besides a conversation, from outputs that the real one printed."""
+"""Version, account, models and sessions of Claude Code, from recorded output of its commands."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
     fake = tmp_path / "claude"
     fake.write_text(FAKE)
     fake.chmod(0o755)
-    said = lines(RECORDINGS / "2.1.325" / "control_misc")
-    answer = next(one["msg"] for one in said if one["dir"] == "in")
+    messages = lines(RECORDINGS / "2.1.325" / "control_misc")
+    answer = next(one["msg"] for one in messages if one["dir"] == "in")
     (tmp_path / "claude.initialize").write_text(json.dumps(answer))
     async with agent_commands(tmp_path) as running:
         yield running
@@ -98,11 +98,11 @@ def claude() -> ClaudeCode:
 def test_the_entry_point_gives_an_agent_with_every_capability() -> None:
     agent = load("claude")
     assert agent.info.name == "claude"
-    told = {
+    reported = {
         "install", "auth", "about", "models", "login", "logout", "sessions", "history",
         "servers", "server-add", "server-tools",
     }  # fmt: skip
-    assert capabilities(agent) == agent.info.can | told
+    assert capabilities(agent) == agent.info.can | reported
 
 
 async def test_where_it_is_installed(
@@ -115,7 +115,7 @@ async def test_where_it_is_installed(
     assert await claude.installed(nowhere) == Installed("claude", None, None, command)
 
 
-async def test_an_action_that_needs_the_program_says_how_to_install_it(
+async def test_an_action_that_needs_the_program_reports_how_to_install_it(
     claude: ClaudeCode, tmp_path: Path
 ) -> None:
     with pytest.raises(AgentNotInstalled) as caught:
@@ -123,7 +123,7 @@ async def test_an_action_that_needs_the_program_says_how_to_install_it(
     assert caught.value.hint == "npm install -g @anthropic-ai/claude-code"
 
 
-async def test_nobody_signed_in(claude: ClaudeCode, run: CommandRunner) -> None:
+async def test_no_account_is_signed_in(claude: ClaudeCode, run: CommandRunner) -> None:
     hint = "run `claude auth login` or set ANTHROPIC_API_KEY"
     assert await claude.account(run) == Account(signed_in=False, hint=hint)
 
@@ -241,9 +241,9 @@ async def test_stored_sessions_are_listed_newest_first(
 
 def test_messages_and_calls_of_a_stored_session() -> None:
     with (RECORDINGS / "stored_session.jsonl").open("rb") as stored:
-        told = list(history([*stored, b"\xff no line of it\n"], "/project"))
+        reported = list(history([*stored, b"\xff no line of it\n"], "/project"))
     new = "/project/new.txt"
-    assert told == [
+    assert reported == [
         UserMessage(text="@@keep@@ this one", how="imported"),
         ThoughtChunk(message_id="msg_0001", text="Hm."),
         MessageChunk(message_id="msg_0001", text="First."),

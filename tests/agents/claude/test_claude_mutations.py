@@ -1,4 +1,4 @@
-"""A field that is gone, renamed or of another type never breaks a turn."""
+"""A missing, renamed or mistyped field never breaks a turn."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_no_changed_field_of_any_recording_fails_a_turn(recording: Path) -> None
 
 
 def _check(recording: Path, every: int) -> None:
-    said = lines(recording)
-    ends = sum(one["dir"] == "in" and one["msg"]["type"] == "result" for one in said)
+    messages = lines(recording)
+    ends = sum(one["dir"] == "in" and one["msg"]["type"] == "result" for one in messages)
     tried = 0
-    for number, one in enumerate(said):
+    for number, one in enumerate(messages):
         if one["dir"] == "out":
             continue
         for path in _paths(one["msg"]):
@@ -51,7 +51,7 @@ def _check(recording: Path, every: int) -> None:
             if tried % every:
                 continue
             for changed in _mutations(one["msg"], path, tried):
-                mutated = [*said[:number], {**one, "msg": changed}, *said[number + 1 :]]
+                mutated = [*messages[:number], {**one, "msg": changed}, *messages[number + 1 :]]
                 unreported = one["msg"]["type"] == "result" and path == ("type",)
                 _check_one(mutated, ends, unreported, f"line {number + 1}, {path}")
     assert tried > 0
@@ -81,7 +81,7 @@ def _paths(value: Any, path: Path_ = ()) -> Iterator[Path_]:
 
 
 def _mutations(msg: Any, path: Path_, seed: int) -> Iterator[Any]:
-    """Without it, under another name, and as something else."""
+    """The line without the field, with it renamed, and with other types."""
     for how in ("drop", "rename", "retype"):
         changed = json.loads(json.dumps(msg))
         holder = changed

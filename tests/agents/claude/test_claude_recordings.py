@@ -1,4 +1,4 @@
-"""Every recording of Claude Code gives the events that its golden file says."""
+"""Every recording of Claude Code gives the events of its golden file."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_each_result_ends_one_turn_with_one_usage(recording: Path) -> None:
 def test_the_last_message_of_a_turn_is_its_result(recording: Path) -> None:
     if name(recording) in ONE_SHOT_WITH_TWO_RESULTS:
         pytest.skip("its results do not come with their turns")
-    told = [
+    reported = [
         result["result"]
         for result in _results(recording)
         if not result["is_error"] and result["result"]
     ]
-    assert [text for text in _last_messages(play(lines(recording))) if text] == told
+    assert [text for text in _last_messages(play(lines(recording))) if text] == reported
 
 
 def test_there_are_recordings_of_both_versions() -> None:
@@ -56,12 +56,12 @@ def test_there_are_recordings_of_both_versions() -> None:
 
 
 def _results(recording: Path) -> list[dict[str, object]]:
-    said = [one["msg"] for one in lines(recording) if one["dir"] == "in"]
-    return [msg for msg in said if msg["type"] == "result"]
+    messages = [one["msg"] for one in lines(recording) if one["dir"] == "in"]
+    return [msg for msg in messages if msg["type"] == "result"]
 
 
 def _last_messages(received: list[Said]) -> list[str]:
-    """The text of the last message in each turn that went well or broke off unnoticed."""
+    """The text of the last message in each turn that completed or broke off unnoticed."""
     last: list[str] = []
     messages: dict[str, str] = {}
     for one in received:

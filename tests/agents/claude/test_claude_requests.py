@@ -1,4 +1,4 @@
-"""What the CLI asks is asked once, and an answer goes back in its words."""
+"""Each request of the CLI is reported once, and its answer is encoded as the CLI expects."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.agents.claude.claude_says import (
-    asks,
     assistant,
     calls,
     can_use_tool,
+    control_request,
     hook,
     prompted,
     receive,
@@ -229,7 +229,7 @@ def test_only_the_agents_own_plan_file_is_left_to_its_native_rules(
 
 
 def test_a_subagents_request_names_the_call_it_works_inside() -> None:
-    """Its callback may come before the line with the call."""
+    """Its callback may arrive before the line with the call."""
     claude = prompted()
     receive(
         claude,
@@ -242,7 +242,7 @@ def test_a_subagents_request_names_the_call_it_works_inside() -> None:
 
 
 def test_a_callback_that_names_no_tool_is_denied() -> None:
-    reply, why = receive(prompted(), asks("r1", subtype="hook_callback", input={}))
+    reply, why = receive(prompted(), control_request("r1", subtype="hook_callback", input={}))
     assert isinstance(reply, WireReply)
     output = reply.message["response"]["response"]["hookSpecificOutput"]
     assert output["permissionDecision"] == "deny"
@@ -250,13 +250,13 @@ def test_a_callback_that_names_no_tool_is_denied() -> None:
 
 
 def test_an_unknown_request_is_refused_and_stored() -> None:
-    reply, kept = receive(prompted(), asks("r1", subtype="fly"))
+    reply, stored = receive(prompted(), control_request("r1", subtype="fly"))
     error = {"subtype": "error", "request_id": "r1", "error": "'fly' is not supported"}
     assert reply == WireReply({"type": "control_response", "response": error})
-    assert isinstance(kept, Unrecognized)
+    assert isinstance(stored, Unrecognized)
 
 
-def test_a_call_that_we_denied_ends_denied_whatever_its_result_says() -> None:
+def test_a_call_that_we_denied_ends_denied_whatever_its_result() -> None:
     claude = prompted()
     receive(claude, assistant(calls("c1", "Bash", **COMMAND)), hook("r1", "c1", "Bash", COMMAND))
     list(claude.answer("r1", Answer("deny", note="no")))
@@ -266,7 +266,7 @@ def test_a_call_that_we_denied_ends_denied_whatever_its_result_says() -> None:
 
 
 def test_rules_the_cli_would_remember_are_shown_and_never_chosen() -> None:
-    """It would write it to its own files, and then ask no more."""
+    """The CLI would write the rule to its own files, and stop requesting approval."""
     claude = prompted()
     rule = {"toolName": "Bash", "ruleContent": "npm test"}
     suggested = [

@@ -1,8 +1,16 @@
-"""Words sent in mid-turn: the turn goes on until they are answered, however late they came."""
+"""Steering: the turn continues until late prompts are answered, however late they arrive."""
 
 from __future__ import annotations
 
-from tests.agents.claude.claude_says import assistant, init, prompted, receive, result, says, state
+from tests.agents.claude.claude_says import (
+    assistant,
+    init,
+    prompted,
+    receive,
+    result,
+    state,
+    text_line,
+)
 from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.core.agent import Prompt
 from tillerman.core.events import MessageChunk, TurnEnded, TurnStarted, UsageReported
@@ -27,8 +35,10 @@ def test_messages_read_during_the_turn_do_not_delay_its_end() -> None:
     claude = prompted()
     receive(claude, state("running"))
     word = steered(claude)
-    told = receive(claude, lifecycle(word, "queued"), lifecycle(word, "started"), result("Green."))
-    assert told[-1] == COMPLETED
+    reported = receive(
+        claude, lifecycle(word, "queued"), lifecycle(word, "started"), result("Green.")
+    )
+    assert reported[-1] == COMPLETED
     assert receive(claude, state("idle")) == []
 
 
@@ -36,10 +46,12 @@ def test_messages_sent_after_the_last_call_are_answered_in_the_same_turn() -> No
     claude = prompted()
     receive(claude, state("running"))
     word = steered(claude)
-    first = receive(claude, lifecycle(word, "queued"), assistant(says("Done.")), result("Done."))
+    first = receive(
+        claude, lifecycle(word, "queued"), assistant(text_line("Done.")), result("Done.")
+    )
     assert kinds(first) == ["MessageChunk"]
     second = receive(
-        claude, lifecycle(word, "started"), init(), assistant(says("Green.")), result("Green.")
+        claude, lifecycle(word, "started"), init(), assistant(text_line("Green.")), result("Green.")
     )
     assert not any(isinstance(event, TurnStarted) for event in second)
     assert [event.text for event in second if isinstance(event, MessageChunk)] == ["Green."]
@@ -51,13 +63,15 @@ def test_without_a_report_about_them_idle_means_the_messages_are_answered() -> N
     claude = prompted()
     receive(claude, state("running"))
     steered(claude)
-    assert kinds(receive(claude, assistant(says("Done.")), result("Done."))) == ["MessageChunk"]
-    assert kinds(receive(claude, init(), assistant(says("Green.")), result("Green.")))[-1] == (
+    assert kinds(receive(claude, assistant(text_line("Done.")), result("Done."))) == [
+        "MessageChunk"
+    ]
+    assert kinds(receive(claude, init(), assistant(text_line("Green.")), result("Green.")))[-1] == (
         "MessageChunk"
     )
-    told = receive(claude, state("idle"))
-    assert isinstance(told[0], UsageReported)
-    assert told[1:] == [COMPLETED]
+    reported = receive(claude, state("idle"))
+    assert isinstance(reported[0], UsageReported)
+    assert reported[1:] == [COMPLETED]
 
 
 def test_an_agent_that_never_reports_idle_ends_its_turn_at_once() -> None:

@@ -1,4 +1,4 @@
-"""Calls and their results in our words."""
+"""Tool calls and their results in the common vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens and cost are those of one turn, whatever the CLI counts."""
+"""Tokens and cost are those of one turn, whatever the CLI reports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_cost_of_a_turn_is_what_the_total_grew_by() -> None:
 
 
 def test_after_a_resume_the_earlier_turns_do_not_count() -> None:
-    """2.1.325 begins with the total of the whole conversation."""
+    """2.1.325 starts with the total of the whole conversation."""
     line = result(
         total_cost_usd=0.9,
         modelUsage={"opus": model(900, 90, 0.9)},

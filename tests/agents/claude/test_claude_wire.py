@@ -1,4 +1,5 @@
-"""Turns, words and settings: what Claude's wire makes of lines that no recording holds."""
+"""Turns, messages and settings: what Claude's wire decodes from lines that no recording
+contains."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from tests.agents.claude.claude_says import (
     receive,
     response,
     result,
-    says,
     stream,
     system,
     text_delta,
+    text_line,
     tool_result,
     wire,
 )
@@ -67,7 +68,7 @@ def test_an_agent_that_wakes_by_itself_begins_a_turn() -> None:
 
 def test_a_prompted_turn_is_not_begun_again_by_the_agent() -> None:
     claude = prompted()
-    assert receive(claude, init(), assistant(says("hi"), id="m1"), result("hi")) == [
+    assert receive(claude, init(), assistant(text_line("hi"), id="m1"), result("hi")) == [
         AgentReady(native_id="s1", model="opus"),
         chunk("m1:0", "hi"),
         *ENDED,
@@ -78,7 +79,7 @@ def test_messages_sent_in_mid_turn_belong_to_that_turn() -> None:
     claude = prompted()
     receive(claude, init())
     list(claude.prompt(Prompt("and this")))
-    received = receive(claude, assistant(says("both"), id="m1"), result("both"))
+    received = receive(claude, assistant(text_line("both"), id="m1"), result("both"))
     assert received == [chunk("m1:0", "both"), *ENDED]
 
 
@@ -128,7 +129,7 @@ def test_streamed_text_is_not_repeated_by_the_whole_message() -> None:
         message_start("m1"),
         text_delta("Hel"),
         text_delta("lo"),
-        assistant(says("Hello"), id="m1"),
+        assistant(text_line("Hello"), id="m1"),
         message_stop(),
     )
     assert received == [chunk("m1:0", "Hel"), chunk("m1:0", "lo")]
@@ -140,9 +141,9 @@ def test_two_blocks_of_one_message_stay_separate() -> None:
         claude,
         message_start("m1"),
         text_delta("one", 0),
-        assistant(says("one"), id="m1"),
+        assistant(text_line("one"), id="m1"),
         text_delta("two", 1),
-        assistant(says("two"), id="m1"),
+        assistant(text_line("two"), id="m1"),
     )
     assert received == [chunk("m1:0", "one"), chunk("m1:1", "two")]
 
@@ -153,10 +154,10 @@ def test_a_subagents_message_comes_whole_beside_the_agents_stream() -> None:
         claude,
         message_start("m1"),
         text_delta("I "),
-        assistant(says("Sub."), id="m2", parent="c1"),
+        assistant(text_line("Sub."), id="m2", parent="c1"),
         assistant({"type": "thinking", "thinking": "Hm."}, id="m2", parent="c1"),
         text_delta("wait."),
-        assistant(says("I wait."), id="m1"),
+        assistant(text_line("I wait."), id="m1"),
     )
     assert received == [
         chunk("m1:0", "I "),
@@ -172,7 +173,7 @@ def test_abandoned_blocks_are_withdrawn_and_finished_ones_stay() -> None:
         claude,
         message_start("m1"),
         text_delta("kept", 0),
-        assistant(says("kept"), id="m1"),
+        assistant(text_line("kept"), id="m1"),
         text_delta("lost", 1),
     )
     assert receive(claude, message_stop(abandoned_blocks={"from_block_index": 1})) == []
@@ -269,9 +270,9 @@ def test_an_agent_that_ignores_callbacks_is_reported() -> None:
 
 def test_leaving_plan_mode_is_reported_and_ask_mode_is_unchanged() -> None:
     planning = prompted("plan")
-    told = system("status", status=None, permissionMode="default")
-    assert receive(planning, told, told) == [SettingsChanged(mode="agent")]
-    assert receive(prompted("ask"), told) == []
+    reported = system("status", status=None, permissionMode="default")
+    assert receive(planning, reported, reported) == [SettingsChanged(mode="agent")]
+    assert receive(prompted("ask"), reported) == []
 
 
 def test_a_title_is_reported() -> None:
@@ -325,7 +326,7 @@ def test_a_reached_limit_reports_how_long_to_wait() -> None:
     received = receive(
         claude,
         {"type": "rate_limit_event", "rate_limit_info": info},
-        assistant(says("You hit your limit"), error="rate_limit"),
+        assistant(text_line("You hit your limit"), error="rate_limit"),
         result("You hit your limit", is_error=True, api_error_status=429),
     )
     assert received[-1] == TurnEnded(
@@ -344,8 +345,8 @@ def test_a_subagents_failure_is_a_notice_and_does_not_fail_the_turn() -> None:
     claude = prompted()
     received = receive(
         claude,
-        assistant(says("API Error: 500"), error="server_error", parent="c1"),
-        assistant(says("It failed."), id="m1"),
+        assistant(text_line("API Error: 500"), error="server_error", parent="c1"),
+        assistant(text_line("It failed."), id="m1"),
         result("It failed."),
     )
     assert received == [
@@ -410,7 +411,7 @@ def test_a_stream_line_without_a_key_is_ignored() -> None:
 
 
 def test_an_unknown_block_is_stored_and_the_next_ones_are_decoded() -> None:
-    received = receive(prompted(), assistant({"type": "hologram"}, says("hi"), id="m1"))
+    received = receive(prompted(), assistant({"type": "hologram"}, text_line("hi"), id="m1"))
     assert isinstance(received[0], Unrecognized)
     assert received[0].why == "a block of type 'hologram'"
     assert received[1:] == [chunk("m1:1", "hi")]

@@ -1,9 +1,9 @@
-"""Plays a recording of Codex into a wire, and shows what it made of it.
+"""Replays a recording of Codex into a wire.
 
 A recording of the app-server has both directions, `{"dir": "out" | "in", "msg": …}`, where out is
-what the host sent: it is done to the wire too. A request of the recorded host is matched with the
-wire's own of the same method; answers to what the wire never asks are passed over. A recording of
-`exec` has its stdout.
+what the host sent: it is passed to the wire too. A request of the recorded host is matched with the
+wire's own request of the same method; answers to requests that the wire never sends are skipped. A
+recording of `exec` has its stdout.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def play_exec(recording: Path) -> list[Said]:
     spec = session_spec(cwd=Path("/proj"))
     wire = CodexExecWire(spec)
     wire.launch(spec, GO)
-    said = (recording / "wire.jsonl").read_bytes().splitlines()
-    return [one for line in said for one in wire.decode(line)]
+    messages = (recording / "wire.jsonl").read_bytes().splitlines()
+    return [one for line in messages for one in wire.decode(line)]
 
 
 class Player:
-    def __init__(self, said: list[Line]) -> None:
-        self._said = said
-        self._wire = CodexWire(_spec(said), clock=lambda: NOW)
+    def __init__(self, messages: list[Line]) -> None:
+        self._said = messages
+        self._wire = CodexWire(_spec(messages), clock=lambda: NOW)
         self._asked: list[Line] = []  # requests of the wire's that no recorded one was matched with
         self._ids: dict[int, int] = {}  # of the recorded host's requests -> of the wire's own
         self._answered = 0
@@ -111,7 +111,7 @@ class Player:
 
 
 def encoded(received: Iterable[Said]) -> str:
-    """As a golden file has it: an event or a reply on each line."""
+    """As in a golden file: an event or a reply on each line."""
     return "".join(line + "\n" for line in _encoded(received))
 
 
@@ -130,9 +130,9 @@ def compact(msg: Any) -> bytes:
     return json.dumps(msg, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _spec(said: list[Line]) -> SessionSpec:
-    """A session as the recorded host opened it."""
-    sent = [one["msg"] for one in said if one["dir"] == "out"]
+def _spec(messages: list[Line]) -> SessionSpec:
+    """The spec with which the recorded host opened the session."""
+    sent = [one["msg"] for one in messages if one["dir"] == "out"]
     resume, mode = None, "agent"
     for msg in sent:
         params = msg.get("params", {})

@@ -1,4 +1,4 @@
-"""Messages as Codex's app-server writes them, for tests of what no recording holds."""
+"""Messages as Codex's app-server writes them, for tests of what no recording contains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THREAD, TURN = "thread-1", "turn-1"
 
 
 class Talk:
-    """A wire, and all that it sent; the far side answers what a conversation begins with."""
+    """A wire and all that it sent; the far side answers the initial requests."""
 
     def __init__(self, **spec: Any) -> None:
         self.wire = CodexWire(session_spec(cwd=Path("/proj"), **spec), clock=lambda: 1000.0)
@@ -29,10 +29,10 @@ class Talk:
         self.sent += messages
 
     def receive(self, *messages: Message) -> list[Event | AttachmentBytes]:
-        """The events; replies are among what was sent."""
-        said = [one for message in messages for one in self.wire.decode(encode(message))]
-        self.send(one.message for one in said if isinstance(one, WireReply))
-        return [one for one in said if not isinstance(one, WireReply)]
+        """The decoded events; replies are appended to what was sent."""
+        lines = [one for message in messages for one in self.wire.decode(encode(message))]
+        self.send(one.message for one in lines if isinstance(one, WireReply))
+        return [one for one in lines if not isinstance(one, WireReply)]
 
     def open(self) -> list[Event | AttachmentBytes]:
         return self.receive(
@@ -44,7 +44,7 @@ class Talk:
         self.send(self.wire.prompt(Prompt(text)))
 
     def begin(self) -> None:
-        """Opened and prompted, and the turn has begun."""
+        """Opens and prompts, and starts the turn."""
         self.open()
         self.prompt()
         self.receive(answer(self.last("turn/start"), {"turn": {"id": TURN}}))

@@ -1,4 +1,4 @@
-"""What no recording of `codex exec` holds: usage over turns, ids, and errors on stderr."""
+"""`codex exec` beyond its recordings: usage over turns, ids, and errors on stderr."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def item(kind: str, type: str = "item.completed", **more: Any) -> dict[str, Any]
     return {"type": type, "item": {"id": "item_0", "type": kind, **more}}
 
 
-def used(said: list[Event | WireReply | AttachmentBytes]) -> list[UsageReported]:
-    return [one for one in said if isinstance(one, UsageReported)]
+def used(messages: list[Event | WireReply | AttachmentBytes]) -> list[UsageReported]:
+    return [one for one in messages if isinstance(one, UsageReported)]
 
 
 def test_the_usage_of_a_turn_is_the_total_less_the_last_one() -> None:
@@ -66,8 +66,8 @@ def test_ids_that_restart_are_distinguished_by_their_turn() -> None:
     call = item("command_execution", command="ls", status="completed", exit_code=0)
     ids = [
         one.call_id
-        for said in (turn(codex, call), turn(codex, call))
-        for one in said
+        for reported in (turn(codex, call), turn(codex, call))
+        for one in reported
         if isinstance(one, ToolFinished)
     ]
     assert ids == ["1:item_0", "2:item_0"]
@@ -82,13 +82,13 @@ def test_a_todo_list_becomes_the_plan() -> None:
 
 def test_an_answer_in_a_schema_is_the_result() -> None:
     codex = wire(output_schema={"type": "object"})
-    said = turn(codex, item("agent_message", text='{"answer": 42}'), ended(1, 1))
-    assert said[-1] == TurnEnded(reason="completed", result={"answer": 42})
+    reported = turn(codex, item("agent_message", text='{"answer": 42}'), ended(1, 1))
+    assert reported[-1] == TurnEnded(reason="completed", result={"answer": 42})
 
 
 def test_unknown_message_becomes_unrecognized() -> None:
-    said = turn(wire(), {"type": "new.thing"}, item("new_thing"))
-    assert [type(one) for one in said] == [Unrecognized, Unrecognized]
+    reported = turn(wire(), {"type": "new.thing"}, item("new_thing"))
+    assert [type(one) for one in reported] == [Unrecognized, Unrecognized]
 
 
 def test_an_error_on_stderr_is_the_reason_of_the_exit() -> None:

@@ -1,4 +1,4 @@
-"""Each error of Codex has a kind, and a hint where something can be done."""
+"""Each error of Codex has a kind, and a hint if the user can fix it."""
 
 from __future__ import annotations
 

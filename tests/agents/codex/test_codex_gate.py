@@ -1,4 +1,4 @@
-"""What Codex's hook asks, and what its approvals ask besides."""
+"""Requests of Codex's hook, and of its approvals."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def test_the_hash_equals_the_one_codex_reports_for_the_same_hook() -> None:
 
 def test_the_hook_is_registered_with_its_hash_and_reports_its_failures() -> None:
     found = config("/opt/hook || exit 2", 30)
-    said = "echo 'denied by the gate' >&2; exit 2;"
+    message = "echo 'denied by the gate' >&2; exit 2;"
     hook = {
         "type": "command",
-        "command": f"( /opt/hook || exit 2 ) || {{ {said} }}",
+        "command": f"( /opt/hook || exit 2 ) || {{ {message} }}",
         "timeout": 30,
     }
     state = {KEY: {"enabled": True, "trusted_hash": hash_of(hook)}}
@@ -156,8 +156,8 @@ def test_changed_input_is_sent_in_codexs_format(hooked: Talk) -> None:
     changed = Answer("allow", input={"patch": PATCH.replace("+x", "+y"), "paths": ["/proj/a"]})
     reply = hooked.wire.rule("hook-1", changed)
     assert reply
-    said = json.loads(reply.stdout)["hookSpecificOutput"]
-    assert (said["permissionDecision"], said["updatedInput"]) == (
+    reported = json.loads(reply.stdout)["hookSpecificOutput"]
+    assert (reported["permissionDecision"], reported["updatedInput"]) == (
         "allow",
         {"command": PATCH.replace("+x", "+y")},
     )
@@ -167,8 +167,11 @@ def test_a_denial_is_sent_to_the_model_and_reported_as_the_end_of_the_call(hooke
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     reply = hooked.wire.rule("hook-1", Answer("deny", note="not today"))
     assert reply
-    said = json.loads(reply.stdout)["hookSpecificOutput"]
-    assert (said["permissionDecision"], said["permissionDecisionReason"]) == ("deny", "not today")
+    reported = json.loads(reply.stdout)["hookSpecificOutput"]
+    assert (reported["permissionDecision"], reported["permissionDecisionReason"]) == (
+        "deny",
+        "not today",
+    )
     run = {"source": "sessionFlags", "status": "blocked", "eventName": "preToolUse"}
     assert hooked.receive(report("hook/completed", run=run)) == [
         ToolStarted(
@@ -181,8 +184,8 @@ def test_a_denial_is_sent_to_the_model_and_reported_as_the_end_of_the_call(hooke
 def test_a_request_open_when_the_turn_is_cancelled_is_reported_as_cancelled(hooked: Talk) -> None:
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     hooked.wire.cancel()
-    told = hooked.receive(report("thread/name/updated"))
-    assert [getattr(event, "outcome", None) for event in told] == [None, "cancelled"]
+    reported = hooked.receive(report("thread/name/updated"))
+    assert [getattr(event, "outcome", None) for event in reported] == [None, "cancelled"]
     assert hooked.wire.rule("hook-1", Answer("allow")) is None
 
 

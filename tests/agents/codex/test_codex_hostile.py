@@ -1,4 +1,4 @@
-"""A Codex that breaks the rules: a turn ends by its own end, and once."""
+"""A Codex that violates the protocol: a turn ends once, by its own end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Codex is started, opened and prompted, on both surfaces."""
+"""How Codex is started, opened and prompted, over both transports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def spec(**more: Any) -> SessionSpec:
 
 
 def settings(**more: Any) -> dict[str, Any]:
-    """What `codex exec` is told by -c."""
+    """The settings that `codex exec` gets by -c."""
     argv = list(exec_launch(spec(**more), Prompt("go")).argv)
     given = [argv[i + 1] for i, word in enumerate(argv) if word == "-c"]
     return tomllib.loads("\n".join(map(str, given)))
@@ -173,10 +173,10 @@ def test_exec_gets_its_prompt_on_stdin_and_is_read_only_unless_all_is_allowed() 
 
 def test_exec_gets_the_other_options_as_settings_that_do_not_change_the_users() -> None:
     odd = 'say "hi"\\\n\x7f – 😀'
-    told = settings(
+    fields = settings(
         model="m", effort="high", system=odd, folders=(Path("/a b"),), options={"network": True}
     )
-    assert told == {
+    assert fields == {
         "features": {"unbounded_connection_retries": False},
         "sandbox_mode": "read-only",
         "projects": {"/proj": {"trust_level": "untrusted"}},

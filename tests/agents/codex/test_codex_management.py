@@ -1,4 +1,4 @@
-"""What Codex tells besides a conversation, from outputs that the real one printed."""
+"""Version, account, models and sessions of Codex, from recorded output of its commands."""
 
 from __future__ import annotations
 
@@ -279,10 +279,10 @@ def test_unparsable_output_is_an_error_with_its_command() -> None:
 
 
 def test_capabilities_of_the_two_transports() -> None:
-    told = {"install", "auth", "models", "login", "logout", "servers"}
+    reported = {"install", "auth", "models", "login", "logout", "servers"}
     more = {"about", "sessions", "history", "server-tools", "server-add", "server-switch"}
-    assert told <= capabilities(load("codex-exec"))
-    assert told | more <= capabilities(load("codex"))
+    assert reported <= capabilities(load("codex-exec"))
+    assert reported | more <= capabilities(load("codex"))
     assert not more & capabilities(load("codex-exec"))
     assert list(load("codex").login()) == ["codex", "login"]  # type: ignore[attr-defined]
     assert list(load("codex").logout()) == ["codex", "logout"]  # type: ignore[attr-defined]

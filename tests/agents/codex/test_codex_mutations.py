@@ -1,4 +1,4 @@
-"""No field that is dropped, renamed or of another type makes a wire raise, or say twice."""
+"""No dropped, renamed or mistyped field makes a wire raise, or emit text twice."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _changed() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     seen: dict[str, set[tuple[str, ...]]] = {}
     chosen = [one for one in recordings("app-server") if one.name != "large-output"]
     for recording in sorted(chosen, key=lambda one: len(lines(one))):  # each place in the shortest
-        said = lines(recording)
-        for number, line in enumerate(said):
+        messages = lines(recording)
+        for number, line in enumerate(messages):
             if line["dir"] == "out":
                 continue
             places = seen.setdefault(_kind(line["msg"]), set())
@@ -35,9 +35,9 @@ def _changed() -> Iterator[tuple[str, list[dict[str, Any]]]]:
                 yield (
                     f"{recording.name}:{number} {what}",
                     [
-                        *said[:number],
+                        *messages[:number],
                         other,
-                        *said[number + 1 :],
+                        *messages[number + 1 :],
                     ],
                 )
 
@@ -45,12 +45,12 @@ def _changed() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("each", [3, pytest.param(1, marks=pytest.mark.torture)])
 def test_a_changed_line_breaks_nothing(each: int) -> None:
-    """The short form takes one change of three; of each place there are seven."""
+    """The short form runs one change of three; each place has seven."""
     count = 0
-    for what, said in islice(_changed(), 0, None, each):
+    for what, reported in islice(_changed(), 0, None, each):
         count += 1
         try:
-            received = Player(said).play()
+            received = Player(reported).play()
         except Exception as error:
             raise AssertionError(f"{what}: {error!r}") from error
         ends = sum(isinstance(one, TurnEnded) for one in received)

@@ -1,4 +1,4 @@
-"""Every recording of Codex gives the events that its golden file says."""
+"""Every recording of Codex gives the events of its golden file."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_exec_conforms() -> None:
 
 
 def _far_side(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the app-server answers, as far as a first turn needs it."""
+    """The app-server's answers, as far as a first turn needs them."""
     match message:
         case {"id": id, "method": "initialize"}:
             return [{"id": id, "result": {}}]
@@ -94,9 +94,9 @@ def _far_side(message: dict[str, Any]) -> list[dict[str, Any]]:
     return []
 
 
-def _messages(said: list[Said]) -> list[str]:
+def _messages(lines: list[Said]) -> list[str]:
     messages: dict[str, str] = {}
-    for one in said:
+    for one in lines:
         match one:
             case MessageChunk(message_id=message_id, text=text):
                 messages[message_id] = messages.get(message_id, "") + text
@@ -106,7 +106,7 @@ def _messages(said: list[Said]) -> list[str]:
 
 
 def _final_texts(recording: Path) -> list[str]:
-    """Whole messages; of one that was interrupted what was streamed."""
+    """Whole messages; of an interrupted one the streamed text."""
     texts: dict[str, str] = {}
     for line in lines(recording):
         msg = line.get("msg", line)

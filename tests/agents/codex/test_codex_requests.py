@@ -1,4 +1,4 @@
-"""What Codex asks: as a request of ours, and the answer in its words."""
+"""Requests of Codex are decoded, and their answers encoded as Codex expects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def talk() -> Talk:
 
 
 def answered(talk: Talk, request_id: str, answer: Answer) -> dict[str, Any]:
-    """The result that goes back."""
+    """The encoded result."""
     message, *_ = talk.wire.answer(request_id, answer)
     return message["result"]  # type: ignore[no-any-return]
 
@@ -47,10 +47,10 @@ def answered(talk: Talk, request_id: str, answer: Answer) -> dict[str, Any]:
 def test_a_command_request_has_its_command_line(talk: Talk, option: str, decision: str) -> None:
     command = "/bin/bash -lc 'make all'"
     talk.receive(begun("commandExecution", "c1", command=command))
-    said = talk.receive(
+    reported = talk.receive(
         ask(0, COMMAND, itemId="c1", command=command, cwd="/proj", reason="to build")
     )
-    assert said == [
+    assert reported == [
         PermissionRequested(
             request_id="0",
             tool="Bash",
@@ -136,8 +136,8 @@ def test_a_tool_of_a_server_is_requested_with_its_call(talk: Talk) -> None:
         begun("mcpToolCall", "t1", server="tiny", tool="shout", arguments=arguments),
         begun("mcpToolCall", "t2", server="other", tool="shout", arguments=arguments),
     )
-    said = talk.receive(ask(0, ELICIT, serverName="tiny", message="Allow it?", _meta=meta))
-    assert said == [
+    reported = talk.receive(ask(0, ELICIT, serverName="tiny", message="Allow it?", _meta=meta))
+    assert reported == [
         PermissionRequested(
             request_id="0",
             tool="MCP",
@@ -200,10 +200,10 @@ def test_a_form_of_a_server_is_a_question_for_each_field(talk: Talk) -> None:
 
 
 def test_a_link_that_a_server_wants_opened_is_declined_and_reported(talk: Talk) -> None:
-    said = talk.receive(
+    reported = talk.receive(
         ask(0, ELICIT, serverName="tiny", mode="url", message="Sign in:", url="https://example.com")
     )
-    assert said == [
+    assert reported == [
         Notice(
             level="warning",
             kind="session",

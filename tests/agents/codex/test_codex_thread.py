@@ -167,8 +167,8 @@ def test_a_clean_up_that_is_refused_ends_the_turn_too() -> None:
     talk.begin()
     talk.receive(begun("commandExecution", "c1", command="sleep 9"))
     talk.receive(completed("interrupted"))
-    said = talk.receive(refuse(talk.last("thread/backgroundTerminals/clean"), "unknown method"))
-    assert said[-1] == CANCELLED
+    reported = talk.receive(refuse(talk.last("thread/backgroundTerminals/clean"), "unknown method"))
+    assert reported[-1] == CANCELLED
 
 
 def test_the_end_of_another_turn_is_not_the_end_of_this_one() -> None:

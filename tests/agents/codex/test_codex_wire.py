@@ -1,4 +1,4 @@
-"""What the wire makes of messages that no recording holds, and of those that nobody should send."""
+"""What the wire decodes from messages that no recording contains, and from invalid ones."""
 
 from __future__ import annotations
 
@@ -62,25 +62,25 @@ def test_every_notification_of_the_schema_is_known(talk: Talk, method: str) -> N
 
 @pytest.mark.parametrize("kind", KINDS["items"])
 def test_every_item_of_the_schema_is_known(talk: Talk, kind: str) -> None:
-    said = talk.receive(begun(kind, "i1"), done(kind, "i1"), completed())
-    assert not [one for one in said if isinstance(one, Unrecognized)]
-    begins = [one.call_id for one in said if isinstance(one, ToolStarted)]
-    assert begins == [one.call_id for one in said if isinstance(one, ToolFinished)]
+    reported = talk.receive(begun(kind, "i1"), done(kind, "i1"), completed())
+    assert not [one for one in reported if isinstance(one, Unrecognized)]
+    begins = [one.call_id for one in reported if isinstance(one, ToolStarted)]
+    assert begins == [one.call_id for one in reported if isinstance(one, ToolFinished)]
 
 
 @pytest.mark.parametrize("method", KINDS["requests"])
 def test_every_request_of_the_schema_is_forwarded_or_answered(talk: Talk, method: str) -> None:
-    said = list(talk.wire.decode(encode(ask(7, method))))
-    assert len(said) in (1, 2)
-    assert not [one for one in said if isinstance(one, Unrecognized)]
+    messages = list(talk.wire.decode(encode(ask(7, method))))
+    assert len(messages) in (1, 2)
+    assert not [one for one in messages if isinstance(one, Unrecognized)]
 
 
 def test_an_unknown_request_is_refused_and_stored(talk: Talk) -> None:
-    reply, kept = talk.wire.decode(encode(ask(7, "item/new/thing")))
+    reply, stored = talk.wire.decode(encode(ask(7, "item/new/thing")))
     assert isinstance(reply, WireReply)
     assert reply.message["id"] == 7
     assert reply.message["error"]["code"] == -32601
-    assert isinstance(kept, Unrecognized)
+    assert isinstance(stored, Unrecognized)
 
 
 @pytest.mark.parametrize(
@@ -95,19 +95,19 @@ def test_an_unknown_request_is_refused_and_stored(talk: Talk) -> None:
     ],
 )
 def test_unknown_message_becomes_unrecognized(talk: Talk, message: object) -> None:
-    [kept] = talk.wire.decode(encode(message))
-    assert isinstance(kept, Unrecognized)
-    assert json.loads(kept.raw) == message
+    [stored] = talk.wire.decode(encode(message))
+    assert isinstance(stored, Unrecognized)
+    assert json.loads(stored.raw) == message
 
 
 def test_a_message_is_completed_by_the_text_that_was_not_streamed(talk: Talk) -> None:
-    said = talk.receive(delta("m1", "Hel"), done("agentMessage", "m1", text="Hello"))
-    assert said == [MessageChunk(message_id="m1", text=text) for text in ("Hel", "lo")]
+    reported = talk.receive(delta("m1", "Hel"), done("agentMessage", "m1", text="Hello"))
+    assert reported == [MessageChunk(message_id="m1", text=text) for text in ("Hel", "lo")]
 
 
 def test_a_message_whose_final_text_differs_is_replaced(talk: Talk) -> None:
-    said = talk.receive(delta("m1", "Hel"), done("agentMessage", "m1", text="Good day"))
-    assert said[1:] == [
+    reported = talk.receive(delta("m1", "Hel"), done("agentMessage", "m1", text="Good day"))
+    assert reported[1:] == [
         MessageWithdrawn(message_id="m1"),
         MessageChunk(message_id="m1:whole", text="Good day"),
     ]
@@ -121,12 +121,12 @@ def test_a_message_without_its_text_keeps_the_streamed_text(talk: Talk) -> None:
 
 def test_a_retry_withdraws_what_had_begun(talk: Talk) -> None:
     error = {"message": "Reconnecting... 1/5", "additionalDetails": "the stream broke"}
-    said = talk.receive(
+    reported = talk.receive(
         done("agentMessage", "m0", text="Whole."),
         delta("m1", "Ha"),
         report("error", error=error, willRetry=True),
     )
-    assert said[2:] == [
+    assert reported[2:] == [
         MessageWithdrawn(message_id="m1"),
         Notice(
             level="warning",
@@ -138,12 +138,12 @@ def test_a_retry_withdraws_what_had_begun(talk: Talk) -> None:
 
 
 def test_reasoning_arrives_as_summaries_and_raw(talk: Talk) -> None:
-    said = talk.receive(
+    reported = talk.receive(
         report("item/reasoning/summaryTextDelta", itemId="r", delta="One.", summaryIndex=0),
         report("item/reasoning/textDelta", itemId="r", delta="raw", contentIndex=0),
         done("reasoning", "r", summary=["One.", "Two."], content=["raw"]),
     )
-    assert said == [
+    assert reported == [
         ThoughtChunk(message_id="r:0", text="One."),
         ThoughtChunk(message_id="r:raw0", text="raw"),
         ThoughtChunk(message_id="r:1", text="Two."),
@@ -156,12 +156,12 @@ def test_the_plan_and_a_proposed_plan_are_reported(talk: Talk) -> None:
         {"step": "act", "status": "inProgress"},
         {"step": "rest", "status": "pending"},
     ]
-    said = talk.receive(
+    reported = talk.receive(
         report("turn/plan/updated", plan=plan),
         report("item/plan/delta", itemId="p1", delta="# Plan"),
         done("plan", "p1", text="# Plan\n1. act"),
     )
-    assert said == [
+    assert reported == [
         PlanChanged(
             steps=(
                 PlanStep("look", "completed"),
@@ -175,13 +175,13 @@ def test_the_plan_and_a_proposed_plan_are_reported(talk: Talk) -> None:
 
 
 def test_output_is_streamed_and_the_item_has_the_final_text(talk: Talk) -> None:
-    said = talk.receive(
+    reported = talk.receive(
         begun("commandExecution", "c1", command="/bin/bash -lc 'make all'"),
         report("item/commandExecution/outputDelta", itemId="c1", delta="two\n"),
         done("commandExecution", "c1", status="completed", aggregatedOutput="one\ntwo\n"),
     )
-    assert [type(one) for one in said] == [ToolStarted, ToolUpdated, ToolFinished]
-    assert said[1:] == [
+    assert [type(one) for one in reported] == [ToolStarted, ToolUpdated, ToolFinished]
+    assert reported[1:] == [
         ToolUpdated(call_id="c1", content=(Text("two\n"),)),
         ToolFinished(call_id="c1", outcome="completed", content=(Text("one\ntwo\n"),)),
     ]
@@ -219,8 +219,8 @@ def test_a_command_is_shown_without_its_shell(talk: Talk, command: str, shown: s
 
 def test_a_call_whose_end_is_reported_twice_ends_once(talk: Talk) -> None:
     end = done("commandExecution", "c1", command="ls", status="declined")
-    said = talk.receive(begun("commandExecution", "c1", command="ls"), end, end)
-    assert [type(one) for one in said] == [ToolStarted, ToolFinished]
+    reported = talk.receive(begun("commandExecution", "c1", command="ls"), end, end)
+    assert [type(one) for one in reported] == [ToolStarted, ToolFinished]
 
 
 def test_the_fast_path_emits_what_the_full_decoder_emits(talk: Talk) -> None:
@@ -245,17 +245,17 @@ def test_a_patch_that_failed_or_was_declined_shows_no_diff(talk: Talk) -> None:
 def test_a_patch_that_grew_has_a_call_for_each_file_at_its_end(talk: Talk) -> None:
     one = {"path": "/proj/a", "kind": {"type": "add"}, "diff": "x\n"}
     two = {"path": "/proj/b", "kind": {"type": "delete"}, "diff": "y\n"}
-    said = talk.receive(
+    reported = talk.receive(
         begun("fileChange", "f", changes=[one]),
         done("fileChange", "f", changes=[one, two], status="completed"),
     )
-    assert [(type(one), getattr(one, "call_id", "")) for one in said] == [
+    assert [(type(one), getattr(one, "call_id", "")) for one in reported] == [
         (ToolStarted, "f"),
         (ToolFinished, "f"),
         (ToolStarted, "f:1"),
         (ToolFinished, "f:1"),
     ]
-    assert said[-1] == ToolFinished(
+    assert reported[-1] == ToolFinished(
         call_id="f:1", outcome="completed", content=(Diff("/proj/b", old="y\n"),)
     )
 
@@ -266,12 +266,12 @@ def test_an_image_of_a_tool_is_stored_and_an_invalid_one_is_reported(talk: Talk)
         {"type": "image", "mimeType": "image/png", "data": "!"},
         {"type": "resource", "uri": "x:y"},
     ]
-    said = talk.receive(
+    reported = talk.receive(
         begun("mcpToolCall", "t", server="s", tool="draw", arguments={}),
         done("mcpToolCall", "t", server="s", tool="draw", result={"content": content}),
     )
     sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
-    assert said[1:] == [
+    assert reported[1:] == [
         AttachmentBytes(b"hello"),
         ToolFinished(
             call_id="t",
@@ -288,11 +288,11 @@ def test_an_image_of_a_tool_is_stored_and_an_invalid_one_is_reported(talk: Talk)
 def test_searches_and_pages_have_titles(talk: Talk) -> None:
     search = {"type": "search", "query": "weather"}
     page = {"type": "openPage", "url": "https://example.com"}
-    said = talk.receive(
+    reported = talk.receive(
         begun("webSearch", "w1", query="weather", action=search),
         begun("webSearch", "w2", query="", action=page),
     )
-    assert [(one.tool, one.title) for one in said if isinstance(one, ToolStarted)] == [
+    assert [(one.tool, one.title) for one in reported if isinstance(one, ToolStarted)] == [
         ("WebSearch", "Search the web for `weather`"),
         ("WebFetch", "Fetch `https://example.com`"),
     ]
@@ -300,7 +300,7 @@ def test_searches_and_pages_have_titles(talk: Talk) -> None:
 
 def test_a_subagent_is_shown_inside_its_call_and_counts_for_the_turn(talk: Talk) -> None:
     used = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}
-    said = talk.receive(
+    reported = talk.receive(
         begun("collabAgentToolCall", "s1", tool="spawnAgent", prompt="look", receiverThreadIds=[]),
         done("collabAgentToolCall", "s1", tool="spawnAgent", receiverThreadIds=["t2"]),
         report("turn/started", "t2", turn={"id": "u2"}),
@@ -316,7 +316,7 @@ def test_a_subagent_is_shown_inside_its_call_and_counts_for_the_turn(talk: Talk)
         title="Task `look`",
         input={"description": "look"},
     )
-    assert said == [
+    assert reported == [
         begin,
         MessageChunk(message_id="m2", text="Found.", parent="s1"),
         UsageReported(input_tokens=10, output_tokens=5),
@@ -348,13 +348,13 @@ def test_settings_are_reported_when_they_change(talk: Talk) -> None:
     def settings(model: str, mode: str) -> dict[str, object]:
         return {"model": model, "collaborationMode": {"mode": mode}}
 
-    said = talk.receive(
+    reported = talk.receive(
         report("thread/settings/updated", threadSettings=settings("gpt-5.5", "default")),
         report("thread/settings/updated", threadSettings=settings("gpt-5.4", "plan")),
         report("thread/settings/updated", threadSettings=settings("gpt-5.4", "default")),
         report("thread/name/updated", threadName="Fixing it"),
     )
-    assert said == [
+    assert reported == [
         SettingsChanged(model="gpt-5.4"),
         SettingsChanged(mode="plan"),
         SettingsChanged(mode="agent"),
@@ -362,21 +362,21 @@ def test_settings_are_reported_when_they_change(talk: Talk) -> None:
     ]
 
 
-def test_a_limit_is_reported_when_near_and_a_failure_knows_its_reset_time(talk: Talk) -> None:
+def test_a_limit_is_reported_when_near_and_a_failure_has_its_reset_time(talk: Talk) -> None:
     def limits(percent: int) -> dict[str, object]:
         return {"primary": {"usedPercent": percent, "resetsAt": 1600}, "secondary": None}
 
-    said = talk.receive(
+    reported = talk.receive(
         report("account/rateLimits/updated", rateLimits=limits(50)),
         report("account/rateLimits/updated", rateLimits=limits(100)),
         completed("failed", error={"message": "limit", "codexErrorInfo": "usageLimitExceeded"}),
     )
-    assert said[0] == Notice(
+    assert reported[0] == Notice(
         level="warning",
         kind="limit",
         text="100 % of the account's limit is used; it resets in 10 min",
     )
-    end = said[-1]
+    end = reported[-1]
     assert isinstance(end, TurnEnded)
     assert end.failure is not None
     assert (end.failure.kind, end.failure.retry_after) == ("rate_limited", 600)
@@ -384,7 +384,7 @@ def test_a_limit_is_reported_when_near_and_a_failure_knows_its_reset_time(talk: 
 
 def test_notices_of_servers_hooks_and_the_model(talk: Talk) -> None:
     run = {"status": "blocked", "eventName": "preToolUse", "entries": [{"text": "not today"}]}
-    said = talk.receive(
+    reported = talk.receive(
         report("mcpServer/startupStatus/updated", name="web", status="failed", error="no route"),
         report("hook/completed", run=run),
         report("model/rerouted", fromModel="a", toModel="b"),
@@ -392,7 +392,7 @@ def test_notices_of_servers_hooks_and_the_model(talk: Talk) -> None:
         begun("contextCompaction", "x"),
         done("contextCompaction", "x"),
     )
-    assert [(one.kind, one.text) for one in said if isinstance(one, Notice)] == [
+    assert [(one.kind, one.text) for one in reported if isinstance(one, Notice)] == [
         ("session", "MCP server 'web' did not start: no route"),
         ("session", "a hook on preToolUse blocked: not today"),
         ("fallback", "a was replaced with b"),

@@ -1,4 +1,4 @@
-"""An agent's own commands, run to their end by real processes: bounded in time and in output."""
+"""An agent's own commands, run to their end as real processes: bounded in time and output."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ async def test_a_secret_value_is_on_no_command_line(tmp_path: Path) -> None:
 async def test_a_version_is_found_in_any_output(run: CommandRunner, tmp_path: Path) -> None:
     install = "pip install acme"
     assert await locate.installed(run, INFO) == Installed("acme", None, None, install)
-    for said, version in {
+    for reported, version in {
         "acme-cli 1.22.3-beta.4+7 (Acme)": "1.22.3-beta.4+7",
         "\\x1b[1mv0.9\\x1b[0m": "0.9",
         "soon": None,
     }.items():
-        path = program(tmp_path, f"print('{said}')")
+        path = program(tmp_path, f"print('{reported}')")
         assert await locate.installed(run, INFO) == Installed("acme", path, version, install)
 
 
@@ -187,7 +187,7 @@ async def test_a_dialog_with_a_program_that_ends_early_is_an_error(
 
 
 async def _running(words: str) -> bool:
-    """Whether a process with these words is still there, a moment after it should be gone."""
+    """Whether a process with these arguments still exists shortly after it should have ended."""
     for _ in range(100):
         lines = [
             file.read_bytes().replace(b"\0", b" ")

@@ -1,4 +1,4 @@
-"""Secrets of odd letters: they stand on no command line in any form."""
+"""Secrets with unusual characters appear on no command line in any form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP servers in the settings of Gemini CLI and its descendants, and in the lists they print."""
+"""MCP servers in the settings of Gemini CLI and its forks, and in the lists they print."""
 
 from __future__ import annotations
 

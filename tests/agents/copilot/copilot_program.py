@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A small Copilot over ACP: it runs commands, and asks the hook of its plugin before each.
+"""A small Copilot over ACP: it runs commands, and calls its plugin's hook before each.
 
-The prompt is the command; with "stop" as its first word the hook's processes are killed as soon as
-there is a file "kill", and it goes on when there is "go-on".
+The prompt is the command. If its first word is "stop", the hook's processes are killed as soon as a
+file "kill" exists, and it continues when "go-on" exists.
 """
 
 import json
@@ -17,13 +17,13 @@ from typing import Any
 MODES = "https://agentclientprotocol.com/protocol/session-modes#"
 
 
-def say(**message: Any) -> None:
+def send(**message: Any) -> None:
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
 def update(what: str, /, **more: Any) -> None:
     params = {"sessionId": "s1", "update": {"sessionUpdate": what, **more}}
-    say(method="session/update", params=params)
+    send(method="session/update", params=params)
 
 
 def hook() -> str:
@@ -57,8 +57,8 @@ def asked(command: str, kill: bool) -> dict[str, Any]:
     out, err = process.communicate(given.encode())
     if process.returncode:
         return {"permissionDecision": "deny", "permissionDecisionReason": err.decode()}
-    said: dict[str, Any] = json.loads(out)
-    return said
+    parsed: dict[str, Any] = json.loads(out)
+    return parsed
 
 
 def prompt(id: int, text: str) -> None:
@@ -75,16 +75,16 @@ def prompt(id: int, text: str) -> None:
         why = {"message": ruling["permissionDecisionReason"], "code": "denied"}
         update("tool_call_update", toolCallId=f"c{id}", status="failed", rawOutput=why)
         update("agent_message_chunk", content={"type": "text", "text": why["message"].strip()})
-    say(id=id, result={"stopReason": "end_turn"})
+    send(id=id, result={"stopReason": "end_turn"})
 
 
 for line in sys.stdin:
     match json.loads(line):
         case {"id": id, "method": "initialize"}:
-            say(id=id, result={"protocolVersion": 1, "agentCapabilities": {}})
+            send(id=id, result={"protocolVersion": 1, "agentCapabilities": {}})
         case {"id": id, "method": "session/new"}:
             modes = [{"id": f"{MODES}agent", "name": "Agent"}]
             blocks = {"currentModeId": f"{MODES}agent", "availableModes": modes}
-            say(id=id, result={"sessionId": "s1", "modes": blocks})
+            send(id=id, result={"sessionId": "s1", "modes": blocks})
         case {"id": id, "method": "session/prompt", "params": params}:
             prompt(id, params["prompt"][-1]["text"])

@@ -1,4 +1,4 @@
-"""Copilot over ACP: the recorded talks through its own dialect, and how it is launched."""
+"""Copilot over ACP: recordings replayed through its own dialect, and how it is launched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.agents.copilot.copilot_playback import RECORDINGS, SPEC
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.agents.copilot.agent import agent
 from tillerman.agents.copilot.dialect import ROW, CopilotDialect
-from tillerman.agents.copilot.failures import told
+from tillerman.agents.copilot.failures import failure_of
 from tillerman.agents.copilot.wire import CopilotWire
 from tillerman.core.agent import SecretFile, SessionSpec
 from tillerman.core.events import (
@@ -47,7 +47,7 @@ TINY = {"tiny": {"command": "tiny"}}
 
 
 class _Agent(AcpAgent):
-    """As it was recorded: the host left the mode as it was, and named its server at the start."""
+    """As recorded: the host did not change the mode, and passed its server at the start."""
 
     def __init__(self) -> None:
         super().__init__(replace(ROW, modes={}), CopilotDialect)
@@ -87,14 +87,14 @@ def test_its_tools_are_distinguished_by_their_input(talk: str, tools: list[str])
 
 
 def test_each_turn_counts_its_own_tokens() -> None:
-    told = _received("two_turns", UsageReported)
-    used = [(one.input_tokens, one.output_tokens) for one in told if not one.call]
+    reported = _received("two_turns", UsageReported)
+    used = [(one.input_tokens, one.output_tokens) for one in reported if not one.call]
     assert used == [(200, 40), (300, 60)]
 
 
 def test_each_model_call_reports_its_context_and_its_agent() -> None:
-    told = [one for one in _received("subagent", UsageReported) if one.call]
-    assert [(one.context_used, one.call, one.parent) for one in told] == [
+    reported = [one for one in _received("subagent", UsageReported) if one.call]
+    assert [(one.context_used, one.call, one.parent) for one in reported] == [
         (8988, "begun", None),
         (9022, "begun", None),
     ]
@@ -122,11 +122,11 @@ def test_a_tool_of_a_server_is_requested_by_its_servers_name() -> None:
 
 
 def test_messages_of_a_subagent_are_inside_of_its_call() -> None:
-    said: dict[str | None, str] = {}
+    parsed: dict[str | None, str] = {}
     for one in _received("subagent", MessageChunk):
-        said[one.parent] = said.get(one.parent, "") + one.text
+        parsed[one.parent] = parsed.get(one.parent, "") + one.text
     [task] = _received("subagent", ToolStarted)
-    assert said == {task.call_id: "Hello there.", None: "Sub done."}
+    assert parsed == {task.call_id: "Hello there.", None: "Sub done."}
 
 
 @pytest.mark.parametrize(
@@ -160,22 +160,22 @@ def test_a_cancelled_running_command_is_reported_and_the_next_turn_completes() -
 
 
 def test_text_of_the_model_that_looks_like_an_error_is_text() -> None:
-    said = lines(ACP / "copilot" / "hello")
-    first = next(one for one in said if "agent_message_chunk" in json.dumps(one))
+    messages = lines(ACP / "copilot" / "hello")
+    first = next(one for one in messages if "agent_message_chunk" in json.dumps(one))
     first["msg"]["params"]["update"]["content"]["text"] = "Error: is a word. "
-    received = Player(_Agent(), said).play()
+    received = Player(_Agent(), messages).play()
     text = "".join(one.text for one in received if isinstance(one, MessageChunk))
     assert text.startswith("Error: is a word. ")
     assert [one.reason for one in received if isinstance(one, TurnEnded)] == ["completed"]
 
 
 def test_the_title_of_a_session_is_not_its_system_prompt() -> None:
-    said = lines(ACP / "copilot" / "hello")
-    for one in said:
+    messages = lines(ACP / "copilot" / "hello")
+    for one in messages:
         update = one["msg"].get("params", {}).get("update", {})
         if update.get("sessionUpdate") == "session_info_update":
             update["title"] = "<instructions>\nBe brief.\n</instructions>\nFix it"
-    titles = [getattr(one, "title", None) for one in Player(_Agent(), said).play()]
+    titles = [getattr(one, "title", None) for one in Player(_Agent(), messages).play()]
     assert [title for title in titles if title] == ["Fix it"]
 
 
@@ -203,7 +203,7 @@ def test_it_conforms() -> None:
 
 
 def test_it_conforms_with_its_recordings(tmp_path: Path) -> None:
-    """As its wire hears them: with the ids of its own requests."""
+    """The lines have the ids of the wire's own requests."""
     for talk in ("failed_command", "mcp", "subagent", "model_404", "searches"):
         player = Player(_Agent(), lines(RECORDINGS / "acp" / talk))
         player.play()
@@ -224,36 +224,36 @@ def _received(talk: str, kind: type[E]) -> list[E]:
     ],
 )
 def test_a_prompt_that_is_too_long_is_reported_however_it_is_worded(message: str) -> None:
-    assert told(message).kind == "context_overflow"
+    assert failure_of(message).kind == "context_overflow"
 
 
 AGAIN = "Info: Response was interrupted due to a server error. Retrying..."  # of 1.0.102
 
 
-def _broken_off(said: list[dict[str, Any]], attempts: int) -> list[dict[str, Any]]:
-    """A talk whose last words were asked for several times."""
-    at = max(number for number, one in enumerate(said) if _words(one))
-    while _words(said[at - 1]):
+def _broken_off(messages: list[dict[str, Any]], attempts: int) -> list[dict[str, Any]]:
+    """A turn whose last message was requested several times."""
+    at = max(number for number, one in enumerate(messages) if _words(one))
+    while _words(messages[at - 1]):
         at -= 1
-    chunk = said[at]["msg"]
+    chunk = messages[at]["msg"]
     more = []
     for words in ("Half of ", "it", AGAIN) * attempts:
         update = {**chunk["params"]["update"], "content": {"type": "text", "text": words}}
         params = {**chunk["params"], "update": update}
         more.append({"dir": "in", "msg": {**chunk, "params": params}})
-    return [*said[:at], *more, *said[at:]]
+    return [*messages[:at], *more, *messages[at:]]
 
 
 def _words(one: dict[str, Any]) -> str:
     match one["msg"].get("params", {}).get("update"):
-        case {"sessionUpdate": "agent_message_chunk", "content": {"text": str(said)}}:
-            return "" if said.startswith(ROW.notice_prefixes) else said
+        case {"sessionUpdate": "agent_message_chunk", "content": {"text": str(reported)}}:
+            return "" if reported.startswith(ROW.notice_prefixes) else reported
     return ""
 
 
-def _stands(said: list[Said]) -> str:
-    gone = {one.message_id for one in said if isinstance(one, MessageWithdrawn)}
-    chunks = [one for one in said if isinstance(one, MessageChunk)]
+def _final_text(messages: list[Said]) -> str:
+    gone = {one.message_id for one in messages if isinstance(one, MessageWithdrawn)}
+    chunks = [one for one in messages if isinstance(one, MessageChunk)]
     return "".join(one.text for one in chunks if one.message_id not in gone)
 
 
@@ -263,6 +263,6 @@ def test_text_before_a_retried_request_is_withdrawn(talk: str, attempts: int) ->
     [folder] = [one for one in TALKS if one.name == talk]
     whole = Player(_Agent(), lines(folder)).play()
     again = Player(_Agent(), _broken_off(lines(folder), attempts)).play()
-    assert _stands(again) == _stands(whole)
+    assert _final_text(again) == _final_text(whole)
     halves = [one for one in again if isinstance(one, MessageChunk) and one.text == "Half of "]
     assert len(halves) == attempts

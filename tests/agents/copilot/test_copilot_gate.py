@@ -1,4 +1,4 @@
-"""What Copilot's hook asks before a call, and what Copilot hears of the answer."""
+"""What Copilot's hook asks before a call, and the answer that Copilot gets."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class _Agent(AcpAgent):
         return CopilotWire(self.dialect, with_options(spec, servers={"tiny": {"command": "tiny"}}))
 
 
-def _talk() -> tuple[Talk, CopilotWire]:
-    """With an open session and a first prompt."""
+def _connection() -> tuple[Talk, CopilotWire]:
+    """A connection with an open session and a first prompt."""
     row = replace(ROW, modes={})
     talk = Talk(SPEC, row, CopilotDialect)
     wire = _Agent(row, CopilotDialect).wire(SPEC)
@@ -50,19 +50,19 @@ def _talk() -> tuple[Talk, CopilotWire]:
 
 
 def _payload(name: str, input: Any) -> bytes:
-    told = {"sessionId": "s1", "cwd": "/proj", "toolName": name, "toolArgs": input}
-    return json.dumps(told).encode()
+    fields = {"sessionId": "s1", "cwd": "/proj", "toolName": name, "toolArgs": input}
+    return json.dumps(fields).encode()
 
 
-def _said(reply: HookReply | None) -> Any:
+def _reply_json(reply: HookReply | None) -> Any:
     assert reply is not None
     return json.loads(reply.stdout)
 
 
 def test_the_request_belongs_to_the_open_call_with_the_same_input() -> None:
-    talk, wire = _talk()
-    talk.is_told("tool_call", **{**CALL, "toolCallId": "c0", "rawInput": {"command": "ls"}})
-    [started] = talk.is_told("tool_call", **CALL, status="pending")
+    talk, wire = _connection()
+    talk.send_update("tool_call", **{**CALL, "toolCallId": "c0", "rawInput": {"command": "ls"}})
+    [started] = talk.send_update("tool_call", **CALL, status="pending")
     assert isinstance(started, ToolStarted)
     assert wire.hooked("hook-1", _payload("bash", TOUCH)) == PermissionRequested(
         request_id="hook-1",
@@ -74,8 +74,8 @@ def test_the_request_belongs_to_the_open_call_with_the_same_input() -> None:
 
 
 def test_an_answer_is_sent_to_the_hook_in_its_own_format() -> None:
-    _, wire = _talk()
-    for ask, answer, said in (
+    _, wire = _connection()
+    for ask, answer, reported in (
         ("hook-1", Answer("allow"), {"permissionDecision": "allow"}),
         (
             "hook-2",
@@ -89,59 +89,66 @@ def test_an_answer_is_sent_to_the_hook_in_its_own_format() -> None:
         ),
     ):
         wire.hooked(ask, _payload("bash", TOUCH))
-        assert _said(wire.rule(ask, answer)) == said
+        assert _reply_json(wire.rule(ask, answer)) == reported
         assert wire.rule(ask, answer) is None
 
 
 def test_a_tool_of_a_server_has_its_display_name() -> None:
-    _, wire = _talk()
+    _, wire = _connection()
     asked = wire.hooked("hook-1", _payload("tiny-shout", {"text": "hi"}))
     assert isinstance(asked, PermissionRequested)
     assert (asked.tool, asked.title) == ("MCP", "MCP `tiny.shout`")
 
 
 def test_a_call_allowed_by_the_hook_is_not_requested_again_over_acp() -> None:
-    talk, wire = _talk()
-    talk.is_told("tool_call", **READ, status="pending")
+    talk, wire = _connection()
+    talk.send_update("tool_call", **READ, status="pending")
     wire.hooked("hook-1", _payload("view", OUT))
     wire.rule("hook-1", Answer("allow"))
-    assert talk.asks(7, {**READ, "title": "Access paths outside trusted directories"}) == []
+    assert (
+        talk.request_permission(7, {**READ, "title": "Access paths outside trusted directories"})
+        == []
+    )
     chosen = {"outcome": {"outcome": "selected", "optionId": "the-allow_once"}}
     assert talk.sent[-1] == {"jsonrpc": "2.0", "id": 7, "result": chosen}
 
 
 def test_a_call_reported_after_the_hook_allowed_it_is_not_requested_again_either() -> None:
-    talk, wire = _talk()
+    talk, wire = _connection()
     asked = wire.hooked("hook-1", _payload("view", OUT))
     assert isinstance(asked, PermissionRequested)
     assert (asked.call_id, asked.paths) == (None, ("/etc/hosts",))
     wire.rule("hook-1", Answer("allow"))
-    talk.is_told("tool_call", **READ, status="pending")
-    assert talk.asks(7, READ) == []
+    talk.send_update("tool_call", **READ, status="pending")
+    assert talk.request_permission(7, READ) == []
 
 
 def test_a_call_the_hook_did_not_request_is_requested_over_acp() -> None:
-    talk, wire = _talk()
-    talk.is_told("tool_call", **CALL, status="pending")
+    talk, wire = _connection()
+    talk.send_update("tool_call", **CALL, status="pending")
     wire.hooked("hook-1", _payload("bash", TOUCH))
     wire.rule("hook-1", Answer("allow"))
-    _, asked = talk.asks(7, {**CALL, "toolCallId": "c9", "rawInput": {"command": "rm x"}})
+    _, asked = talk.request_permission(
+        7, {**CALL, "toolCallId": "c9", "rawInput": {"command": "rm x"}}
+    )
     assert isinstance(asked, PermissionRequested)
     assert asked.request_id == "7"
 
 
 def test_an_allowed_call_expires_with_its_turn() -> None:
-    talk, wire = _talk()
-    talk.is_told("tool_call", **READ, status="pending")
+    talk, wire = _connection()
+    talk.send_update("tool_call", **READ, status="pending")
     wire.hooked("hook-1", _payload("view", OUT))
     wire.rule("hook-1", Answer("allow"))
     assert talk.answers({"stopReason": "end_turn"})[-1] == TurnEnded(reason="completed")
     talk.prompt()
-    assert [one for one in talk.asks(7, READ) if isinstance(one, PermissionRequested)] != []
+    assert [
+        one for one in talk.request_permission(7, READ) if isinstance(one, PermissionRequested)
+    ] != []
 
 
 def test_a_disconnected_hook_withdraws_its_request() -> None:
-    _, wire = _talk()
+    _, wire = _connection()
     wire.hooked("hook-1", _payload("bash", TOUCH))
     withdrawn = RequestAnswered(request_id="hook-1", answer=Answer("deny"), by="withdrawn")
     assert wire.gone("hook-1") == [withdrawn]
@@ -149,7 +156,7 @@ def test_a_disconnected_hook_withdraws_its_request() -> None:
 
 
 def test_a_payload_without_a_call_is_refused() -> None:
-    _, wire = _talk()
+    _, wire = _connection()
     for payload in (b"", b"[]", b"{}", _payload("bash", 3), b'{"toolName": 1, "toolArgs": {}}'):
         refused = wire.hooked("hook-1", payload)
         assert isinstance(refused, HookReply)
@@ -157,7 +164,7 @@ def test_a_payload_without_a_call_is_refused() -> None:
 
 
 def test_the_plugin_is_on_the_command_line_in_files_of_the_session() -> None:
-    _, wire = _talk()
+    _, wire = _connection()
     wire.plugin = {"plugin.json": b"{}"}
     assert wire.launch(SPEC, None).argv[-1] == SecretFolder("--plugin-dir=", {"plugin.json": b"{}"})
     assert wire.launch(SPEC, None).env == {"COPILOT_ALLOW_ALL": "false"}

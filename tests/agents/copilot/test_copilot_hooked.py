@@ -1,4 +1,4 @@
-"""A conversation with a program that asks by its hook, as Copilot does over ACP."""
+"""A conversation with a program that requests approval by hook, as Copilot does over ACP."""
 
 from __future__ import annotations
 

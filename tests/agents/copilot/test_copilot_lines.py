@@ -62,11 +62,11 @@ def test_nothing_recorded_is_unrecognized_and_every_turn_ends_once(recording: Pa
 def test_the_deltas_of_a_message_are_its_final_text(recording: Path) -> None:
     messages = [one["data"] for one in lines(recording) if one["type"] == "assistant.message"]
     whole = {one["messageId"]: one["content"] for one in messages if one["content"]}
-    said: dict[str, str] = {}
+    parsed: dict[str, str] = {}
     for one in play(recording):
         if isinstance(one, MessageChunk):
-            said[one.message_id] = said.get(one.message_id, "") + one.text
-    assert said == whole
+            parsed[one.message_id] = parsed.get(one.message_id, "") + one.text
+    assert parsed == whole
 
 
 def test_its_agent_conforms() -> None:
@@ -208,10 +208,10 @@ def test_the_reported_session_details(kind: str, data: dict[str, Any], event: ob
     assert _receive((kind, data)) == [event]
 
 
-def _receive(*said: tuple[str, dict[str, Any]]) -> list[Said]:
+def _receive(*messages: tuple[str, dict[str, Any]]) -> list[Said]:
     wire = CopilotJsonWire(SPEC)
     wire.launch(SPEC, Prompt("go"))
     received: list[Said] = []
-    for kind, data in said:
+    for kind, data in messages:
         received += wire.decode(json.dumps({"type": kind, "data": data}).encode())
     return received

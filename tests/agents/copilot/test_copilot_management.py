@@ -1,4 +1,4 @@
-"""What Copilot tells besides a conversation, from what the real one printed and keeps."""
+"""Version, account, models and sessions of Copilot, from recorded output and stored files."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ CONFIG = """\
 
 
 class Printed:
-    """A run of its commands: what each printed is given."""
+    """Runs its commands: the output of each is given."""
 
     def __init__(self, variables: Mapping[str, str], **outputs: str) -> None:
         self._variables = variables
-        self._outputs = {words.replace("_", " "): said for words, said in outputs.items()}
+        self._outputs = {words.replace("_", " "): reported for words, reported in outputs.items()}
         self.ran: list[list[str]] = []
 
     def find(self, binary: str) -> str | None:
@@ -87,10 +87,10 @@ class Printed:
     ) -> CommandResult:
         words = [str(word) for word in argv[1:]]
         self.ran.append(words)
-        said = self._outputs.get(" ".join(words).replace("--", ""))
-        if said is None:
+        reported = self._outputs.get(" ".join(words).replace("--", ""))
+        if reported is None:
             return CommandResult(Exit(1, None), b"", b'Error: Server "web" not found.\n')
-        return CommandResult(Exit(0, None), said.encode(), b"")
+        return CommandResult(Exit(0, None), reported.encode(), b"")
 
     async def dialog(
         self,
@@ -147,7 +147,7 @@ async def test_who_is_signed_in(
 
 
 @pytest.mark.parametrize("config", [None, "", "[]", '// {}\n{"firstLaunchAt": 1}'])
-async def test_nobody_signed_in(tmp_path: Path, config: str | None) -> None:
+async def test_no_account_is_signed_in(tmp_path: Path, config: str | None) -> None:
     if config is not None:
         (tmp_path / "config.json").write_text(config)
     found = await agent.account(Printed({"COPILOT_HOME": str(tmp_path)}))
@@ -268,7 +268,7 @@ def test_the_reason_of_an_answer_without_a_session_file_is_unknown(
     assert stored_sessions.finish_reason(tmp_path, session) == ""
 
 
-def test_an_effort_that_it_does_not_know_is_refused_before_it_starts(tmp_path: Path) -> None:
+def test_an_unknown_effort_is_refused_before_it_starts(tmp_path: Path) -> None:
     refuse(agent.info, session_spec(cwd=tmp_path, effort="high"))
     with pytest.raises(Unsupported, match="an effort of 'strange'"):
         refuse(agent.info, session_spec(cwd=tmp_path, effort="strange"))

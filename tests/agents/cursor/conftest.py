@@ -10,7 +10,7 @@ from tests.agents.cursor.cursor_desk import OLDER, Desk
 
 @pytest.fixture
 async def older_desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    """With a version of Cursor that runs no hooks of a plugin."""
+    """A desk with a version of Cursor that does not run hooks of a plugin."""
     desk = Desk(tmp_path, OLDER)
     yield desk
     await desk.close()

@@ -1,4 +1,4 @@
-"""Whole sessions over the stand-in for Cursor: a real store, a real process, a home of its own."""
+"""Whole sessions with the stand-in for Cursor: a real store, a real process, a separate home."""
 
 from __future__ import annotations
 

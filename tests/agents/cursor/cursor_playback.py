@@ -1,4 +1,4 @@
-"""Plays a recording of Cursor into a wire, and shows what it made of it."""
+"""Replays a recording of Cursor into a wire."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def recordings() -> list[Path]:
 
 
 def cases(file: str) -> Iterator[dict[str, Any]]:
-    """Recorded runs of commands: what was asked, and what came of it."""
+    """Recorded runs of commands: the requests, and their results."""
     return map(json.loads, (RECORDINGS / file).read_text().splitlines())
 
 
@@ -40,11 +40,11 @@ def received(recording: Path) -> list[Event]:
     return play(line for line in (recording / "wire.jsonl").read_bytes().splitlines() if line)
 
 
-def says(*messages: dict[str, Any]) -> list[Event]:
+def decoded(*messages: dict[str, Any]) -> list[Event]:
     return play(json.dumps(message).encode() for message in messages)
 
 
-def words(events: Iterable[Event]) -> str:
+def text_of(events: Iterable[Event]) -> str:
     messages: dict[str, str] = {}
     for event in events:
         match event:

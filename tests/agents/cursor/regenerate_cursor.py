@@ -1,6 +1,7 @@
-"""Writes `events.jsonl` beside each recording: `python -m tests.agents.cursor.regenerate_cursor`.
+"""Regenerates `events.jsonl` beside each recording: `python -m
+tests.agents.cursor.regenerate_cursor`.
 
-Read the difference before you commit it: a golden file says what is right, not what happens.
+Review the diff before you commit it: a golden file defines what is correct.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Cursor's stand-in plays every case that Cursor claims to, and the gate holds it as claimed."""
+"""Cursor's stand-in passes every case that Cursor declares, and its gate is enforced as
+declared."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 
 async def test_the_declared_classes_are_enforced_by_the_gate(desk: Desk) -> None:
-    """Every call is denied that is asked about."""
+    """Every call that is requested is denied."""
     (desk.project / "a").touch()
     run_settings = replace(desk.run_settings("auto"), tools=NOBODY)
     session = await desk.sessions.start(desk.agent, desk.spec(servers=LOUD), run_settings)

@@ -1,4 +1,4 @@
-"""Whole sessions with Cursor's stand-in, whose hooks ask: every answer counts, and nothing else."""
+"""Whole sessions with Cursor's stand-in, whose hooks request approval: only answers count."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tillerman.core.events import (
 from tillerman.hooks import server
 from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
-from tillerman.testing.scenario import call, end, of, play, said, shown, until
+from tillerman.testing.scenario import agent_text, call, end, of, play, shown, until
 
 DONE = TurnEnded(reason="completed")
 MAX_WAIT = 30.0
@@ -61,14 +61,14 @@ async def rest(session: Session) -> list[Entry]:
 
 
 async def answered(session: Session, answer: Answer, *steps: dict[str, Any]) -> list[Entry]:
-    """Plays a turn whose one request is answered."""
+    """Runs a turn whose one request is answered."""
     await session.prompt(script(*steps))
     request = await until(session, PermissionRequested)
     session.answer(request.request_id, answer)
     return await rest(session)
 
 
-def told(desk: Desk) -> str:
+def model_input(desk: Desk) -> str:
     return (desk.home / ".cursor" / "stand-in-told.json").read_text()
 
 
@@ -120,8 +120,8 @@ async def test_a_denied_call_does_not_run_and_the_model_gets_the_reason(
     (done,) = of(log, ToolFinished)
     assert (done.outcome, shown(done)) == ("denied", "herons nest there")
     assert sorted(path.name for path in desk.project.glob("[!.]*")) == ["old"]
-    assert "herons nest there" in told(desk)
-    assert (said(log), end(log)) == ("So.", DONE)
+    assert "herons nest there" in model_input(desk)
+    assert (agent_text(log), end(log)) == ("So.", DONE)
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ async def test_a_timeout_is_a_denial(desk: Desk) -> None:
     log = await perform(session, {"shell": "touch ran"}, {"say": "Then not."})
     assert [event.by for event in of(log, RequestAnswered)] == ["timeout"]
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
-    assert "No answer within 0.3 seconds" in told(desk)
-    assert (said(log), end(log)) == ("Then not.", DONE)
+    assert "No answer within 0.3 seconds" in model_input(desk)
+    assert (agent_text(log), end(log)) == ("Then not.", DONE)
 
 
 async def test_two_requests_at_once_are_answered_in_the_other_order(desk: Desk) -> None:
@@ -289,7 +289,7 @@ async def test_a_cancelled_turn_withdraws_its_request(desk: Desk) -> None:
 
 
 def shims(desk: Desk) -> list[int]:
-    """Processes of this desk that wait at the gate."""
+    """Processes of this desk that wait for an answer of the hook server."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -346,7 +346,7 @@ async def test_without_its_socket_or_key_nothing_runs(desk: Desk, name: str) -> 
 
 
 def _hook_files(desk: Desk) -> list[Path]:
-    """Of the place where this desk's hooks ask, which is told by the plugin's commands."""
+    """The hook socket of this desk, as named by the plugin's commands."""
     (config,) = desk.paths.spawns.glob("*/word-*/hooks/hooks.json")
     command = json.loads(config.read_text())["hooks"]["preToolUse"][0]["command"]
     folder = next(Path(word) for word in command.split() if (Path(word) / "key").exists())
@@ -385,7 +385,7 @@ def test_a_killed_harness_allows_nothing(tmp_path: Path) -> None:
 
 
 def _environments(mark: bytes) -> Iterator[str]:
-    """Pids of the processes that have this in their environment."""
+    """Pids of the processes with this text in their environment."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if mark in (process / "environ").read_bytes().split(b"\0"):
@@ -428,7 +428,7 @@ async def test_a_session_begins_with_context_and_variables_for_its_hooks(desk: D
     options = {"context": "Keep changes small.", "environment": {"LENT": "yes"}}
     session = await desk.start(approve="auto", options=options)
     await perform(session, {"shell": "true"})
-    assert "Keep changes small." in told(desk)
+    assert "Keep changes small." in model_input(desk)
     assert (desk.project / "lent").read_text() == "yes\n"
 
 
@@ -507,12 +507,12 @@ async def test_a_command_without_a_prior_message_is_requested(desk: Desk) -> Non
 
 async def test_the_plugin_is_on_the_command_line_and_all_is_allowed_to_run(desk: Desk) -> None:
     session = await desk.start(approve="ask")
-    argv = json.loads(said(await play(session, "@@argv@@")))
+    argv = json.loads(agent_text(await play(session, "@@argv@@")))
     assert "--force" in argv
     assert [word.partition("=")[0] for word in argv if "plugin" in word] == ["--plugin-dir"]
 
 
-# -- a version that runs no hooks, whatever it says ------------------------------------------------
+# -- a version that runs no hooks, whatever it reports ---------------------------------------------
 
 
 async def test_a_call_that_no_hook_requested_ends_the_agent(desk: Desk) -> None:

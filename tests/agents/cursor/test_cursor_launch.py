@@ -1,4 +1,4 @@
-"""How a turn of Cursor is started: flags, config, files, and what is refused."""
+"""How a turn of Cursor is started: flags, config, files, and refused options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Cursor's commands print is read right, as recorded and from the stand-in."""
+"""The output of Cursor's commands is parsed, as recorded and from the stand-in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tillerman.core.events import MessageChunk, ToolFinished, ToolStarted, UserM
 SIGN_IN = "run `cursor-agent login` or set CURSOR_API_KEY"
 
 
-def said(name: str, file: str = "commands.jsonl") -> bytes:
+def recorded(name: str, file: str = "commands.jsonl") -> bytes:
     return str(case(file, name)["stdout"]).encode()
 
 
@@ -31,16 +31,16 @@ def said(name: str, file: str = "commands.jsonl") -> bytes:
 
 def test_who_is_signed_in() -> None:
     signed_in = Account(signed_in=True, method="browser", who="dev@example.com")
-    assert command_output.account(said("status json"), key=False) == signed_in
-    nobody = said("status json, not signed in", "auth_error.jsonl")
+    assert command_output.account(recorded("status json"), key=False) == signed_in
+    nobody = recorded("status json, not signed in", "auth_error.jsonl")
     assert command_output.account(nobody, key=False) == Account(signed_in=False, hint=SIGN_IN)
     assert command_output.account(nobody, key=True) == Account(signed_in=True, method="variable")
     with pytest.raises(AgentError, match="cannot parse the output of"):
-        command_output.account(said("status"), key=False)
+        command_output.account(recorded("status"), key=False)
 
 
 def test_its_plan() -> None:
-    assert command_output.about(said("about json")) == {
+    assert command_output.about(recorded("about json")) == {
         "plan": "Pro",
         "model": "Auto",
         "version": "2026.09.28-a1b2c3d",
@@ -49,7 +49,7 @@ def test_its_plan() -> None:
 
 @pytest.mark.parametrize("command", ["models", "list-models"])
 def test_its_models(command: str) -> None:
-    models = command_output.models(said(command))
+    models = command_output.models(recorded(command))
     assert len(models) == 10
     assert models[:2] == [
         Model("auto", "Auto", provider="cursor", current=True),
@@ -65,7 +65,7 @@ def test_its_models(command: str) -> None:
 
 
 def test_a_new_chat() -> None:
-    assert command_output.chat(said("create-chat")) == "3b7c621d-f306-4a54-81c7-aa5aada53618"
+    assert command_output.chat(recorded("create-chat")) == "3b7c621d-f306-4a54-81c7-aa5aada53618"
     with pytest.raises(AgentError, match="returned no id"):
         command_output.chat(b"")
 
@@ -78,16 +78,16 @@ def test_its_servers() -> None:
         McpServer("weird: name", "needs approval"),
         McpServer("broken", "Connection failed"),
     ]
-    assert command_output.mcp_servers(said("mcp list")) == listed
-    coloured = said("mcp list").replace(
+    assert command_output.mcp_servers(recorded("mcp list")) == listed
+    coloured = recorded("mcp list").replace(
         b"issues: ready", b"\x1b[90m\xe2\x97\x8b issues\x1b[0m: ready"
     )
     assert command_output.mcp_servers(coloured) == listed
-    assert command_output.mcp_servers(said("mcp list, none")) == []
+    assert command_output.mcp_servers(recorded("mcp list, none")) == []
 
 
 def test_the_tools_of_a_server() -> None:
-    assert command_output.mcp_tools(said("mcp list-tools")) == [
+    assert command_output.mcp_tools(recorded("mcp list-tools")) == [
         McpTool("list", arguments=("state", "limit")),
         McpTool("get", arguments=("id",)),
         McpTool("whoami"),
@@ -196,9 +196,9 @@ async def test_messages_and_calls_of_a_conversation(run: CommandRunner, tmp_path
     (session,) = await cursor.native_sessions(run, tmp_path)
     (file,) = tmp_path.glob(".cursor/projects/*/agent-transcripts/*/*.jsonl")
     shell = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
-    said = {"role": "assistant", "message": {"content": [{"type": "text", "text": "So."}, shell]}}
+    parsed = {"role": "assistant", "message": {"content": [{"type": "text", "text": "So."}, shell]}}
     with file.open("a") as transcript:
-        transcript.write(json.dumps(said) + "\n" + json.dumps({"type": "turn_ended"}) + "\n")
+        transcript.write(json.dumps(parsed) + "\n" + json.dumps({"type": "turn_ended"}) + "\n")
     assert await cursor.native_history(run, session) == [
         UserMessage(text="hello", how="imported"),
         MessageChunk(message_id="1", text="Hello, and welcome to the project."),

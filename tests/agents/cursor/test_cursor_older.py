@@ -1,4 +1,4 @@
-"""A version of Cursor that runs no hooks of ours: what would be asked about is withheld."""
+"""A version of Cursor that does not run our hooks: tools that need approval are withheld."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.agents.cursor.cursor_desk import Desk, perform
 from tillerman.core.errors import GateNotEnforced, Unsupported
 from tillerman.core.events import Notice, PermissionRequested, ToolFinished, TurnEnded
-from tillerman.testing.scenario import end, of, play, said
+from tillerman.testing.scenario import agent_text, end, of, play
 
 DONE = TurnEnded(reason="completed")
 
@@ -46,7 +46,7 @@ async def test_its_own_permissions_deny_tools_a_server_might_still_offer(
     older_desk: Desk, approve: str
 ) -> None:
     session = await older_desk.start(approve=approve, accept_advisory=True)
-    config = json.loads(said(await play(session, "@@config@@")))
+    config = json.loads(agent_text(await play(session, "@@config@@")))
     assert "Shell(*)" in config["permissions"]["deny"]
     assert "Mcp(*:*)" in config["permissions"]["deny"]
     assert ("Write(**)" in config["permissions"]["deny"]) == (approve != "edits")
@@ -66,7 +66,7 @@ async def test_protected_files_are_not_written_even_if_all_is_allowed(
 async def test_nothing_is_requested_and_no_plugin_is_given(older_desk: Desk) -> None:
     session = await older_desk.start(approve="edits", accept_advisory=True)
     entries = await play(session, "@@argv@@")
-    assert "--plugin-dir" not in said(entries)
+    assert "--plugin-dir" not in agent_text(entries)
     assert of(entries, PermissionRequested) == []
 
 

@@ -1,4 +1,4 @@
-"""What Cursor's hooks ask, without a process: in whatever order the stream and they come."""
+"""Requests of Cursor's hooks, without a process: in any order of stream and hooks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOOKS = RECORDINGS / "hooks"
 
 
 def payload(name: str, **changes: Any) -> bytes:
-    """As it was recorded."""
+    """The recorded payload."""
     request = json.loads((HOOKS / f"{name}.json").read_text())["request"]
     return json.dumps({**request, **changes}).encode()
 
@@ -37,15 +37,15 @@ def started(call_id: str, tool: str, **input: Any) -> ToolStarted:
     return ToolStarted(call_id=call_id, tool=tool, name=tool, title=f"the {tool}", input=input)
 
 
-def replies(said: Iterable[Said]) -> Iterator[tuple[str, Any]]:
-    for one in said:
+def replies(messages: Iterable[Said]) -> Iterator[tuple[str, Any]]:
+    for one in messages:
         if isinstance(one, HookDecision):
             words = json.loads(one.reply.stdout) if one.reply.stdout else {}
             yield one.ask, words.get("permission", one.reply.exit)
 
 
-def events(said: Iterable[Said]) -> list[Event]:
-    return [one for one in said if not isinstance(one, HookDecision)]
+def events(messages: Iterable[Said]) -> list[Event]:
+    return [one for one in messages if not isinstance(one, HookDecision)]
 
 
 def tool(id: str, name: str, **input: Any) -> bytes:
@@ -182,17 +182,17 @@ def test_of_a_changed_input_only_the_changed_one_passes(
 def test_an_unreadable_payload_is_denied_and_stored(
     gate: CursorHookRequests, event: str, sent: bytes
 ) -> None:
-    said = list(gate.asked("h1", event, sent))
-    ((ask, ruled),) = replies(said)
+    messages = list(gate.asked("h1", event, sent))
+    ((ask, ruled),) = replies(messages)
     assert (ask, ruled) in [("h1", "deny"), ("h1", 2)]
-    assert [type(one) for one in events(said)] == [Unrecognized]
+    assert [type(one) for one in events(messages)] == [Unrecognized]
 
 
 def test_a_subagent_is_refused_where_its_calls_would_need_approval(
     gate: CursorHookRequests,
 ) -> None:
-    said = gate.asked("h1", "subagentStart", payload("subagentStart"))
-    assert list(replies(said)) == [("h1", "deny")]
+    reported = gate.asked("h1", "subagentStart", payload("subagentStart"))
+    assert list(replies(reported)) == [("h1", "deny")]
     list(gate.receive([started("c1", "Task")]))
     asked = gate.asked("h2", "preToolUse", tool("c1", "Task", description="x"))
     assert list(replies(asked)) == [("h2", "deny")]
@@ -206,7 +206,7 @@ def test_observing_hooks_do_not_block(gate: CursorHookRequests, name: str) -> No
 
 
 def test_the_order_of_lines_and_hooks_changes_no_decision() -> None:
-    """Two edits at once: four questions and two lines, in every order that can be."""
+    """Two edits at once: four requests and two lines, in every possible order."""
     moves = {
         "line a": None,
         "read a": tool("a", "Read", file_path="a"),
@@ -218,14 +218,14 @@ def test_the_order_of_lines_and_hooks_changes_no_decision() -> None:
         if order.index("read a") > order.index("write a"):
             continue
         gate = CursorHookRequests(with_options(SPEC, approve="ask"))
-        said: list[Said] = []
+        messages: list[Said] = []
         for move in order:
             if move.startswith("line"):
-                said += gate.receive([started(move[-1], "Edit", path=move[-1])])
+                messages += gate.receive([started(move[-1], "Edit", path=move[-1])])
             else:
-                said += gate.asked(move, "preToolUse", moves[move] or b"")
-        assert dict(replies(said)) == {"read a": "allow", "read b": "allow"}, order
-        asked = [one for one in events(said) if isinstance(one, PermissionRequested)]
+                messages += gate.asked(move, "preToolUse", moves[move] or b"")
+        assert dict(replies(messages)) == {"read a": "allow", "read b": "allow"}, order
+        asked = [one for one in events(messages) if isinstance(one, PermissionRequested)]
         assert [one.request_id for one in asked] == ["write a"], order
 
 
@@ -233,6 +233,6 @@ def test_every_recorded_event_is_decided_or_becomes_a_request() -> None:
     for file in sorted(Path(HOOKS).glob("*.json")):
         gate = CursorHookRequests(with_options(SPEC, approve="auto"))
         event = json.loads(file.read_text())["request"]["hook_event_name"]
-        said = [*gate.asked("h1", event, payload(file.stem)), *gate.release_held()]
-        requests = [one for one in events(said) if isinstance(one, PermissionRequested)]
-        assert len(requests) + len(list(replies(said))) == 1, file.name
+        messages = [*gate.asked("h1", event, payload(file.stem)), *gate.release_held()]
+        requests = [one for one in events(messages) if isinstance(one, PermissionRequested)]
+        assert len(requests) + len(list(replies(messages))) == 1, file.name

@@ -1,4 +1,4 @@
-"""Every recording of Cursor gives the events that its golden file says, and each word once."""
+"""Every recording of Cursor gives the events of its golden file, and each text once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.cursor.cursor_playback import RECORDINGS, encoded, received, recordings, words
+from tests.agents.cursor.cursor_playback import RECORDINGS, encoded, received, recordings, text_of
 from tillerman.agents import load
 from tillerman.core.events import ToolFinished, ToolStarted, TurnEnded, Unrecognized, UsageReported
 from tillerman.testing import check_agent
@@ -42,19 +42,19 @@ def test_no_line_of_a_known_kind_is_unrecognized(recording: Path) -> None:
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
 def test_the_text_of_a_turn_equals_that_of_its_result(recording: Path) -> None:
-    said = result(recording)
-    if said is not None and not said["is_error"]:
-        assert words(received(recording)) == said["result"]
+    reported = result(recording)
+    if reported is not None and not reported["is_error"]:
+        assert text_of(received(recording)) == reported["result"]
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
 def test_a_result_ends_the_turn_and_reports_usage(recording: Path) -> None:
-    said = result(recording)
+    reported = result(recording)
     events = received(recording)
     ends = [one.reason for one in events if isinstance(one, TurnEnded)]
-    assert ends == ([] if said is None else ["failed" if said["is_error"] else "completed"])
-    told = sum(isinstance(one, UsageReported) for one in events)
-    assert told == (said is not None and "usage" in said)
+    assert ends == ([] if reported is None else ["failed" if reported["is_error"] else "completed"])
+    report = sum(isinstance(one, UsageReported) for one in events)
+    assert report == (reported is not None and "usage" in reported)
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
@@ -68,7 +68,7 @@ def test_each_call_starts_and_finishes_once(recording: Path) -> None:
 
 def test_partial_output_and_whole_output_give_the_same_events() -> None:
     whole, pieces = received(RECORDINGS / "tools"), received(RECORDINGS / "tools_partial")
-    assert words(pieces) == words(whole)
+    assert text_of(pieces) == text_of(whole)
     assert len([one for one in pieces if isinstance(one, ToolFinished)]) == len(
         [one for one in whole if isinstance(one, ToolFinished)]
     )

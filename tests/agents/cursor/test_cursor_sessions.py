@@ -1,4 +1,4 @@
-"""Whole sessions with Cursor's stand-in: what is told, what is left, and what is not touched."""
+"""Whole sessions with Cursor's stand-in: what is reported, what is stored, what is unchanged."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
 
 
-async def told(session: Session, prompt: str) -> list[Entry]:
+async def prompted(session: Session, prompt: str) -> list[Entry]:
     return [entry async for entry in session.run(prompt)]
 
 
@@ -57,7 +57,7 @@ def of(entries: list[Entry], kind: type) -> list[Any]:
     return [entry.event for entry in entries if isinstance(entry.event, kind)]
 
 
-def said(entries: list[Entry]) -> str:
+def agent_text(entries: list[Entry]) -> str:
     return "".join(chunk.text for chunk in of(entries, MessageChunk))
 
 
@@ -75,7 +75,7 @@ async def until(session: Session, kind: type) -> Any:
     raise AssertionError(f"no {kind.__name__}")
 
 
-def words(pid: int) -> bytes:
+def command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -84,7 +84,7 @@ def words(pid: int) -> bytes:
 
 def alive(word: str) -> list[int]:
     pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
-    return [pid for pid in pids if word.encode() in words(pid)]
+    return [pid for pid in pids if word.encode() in command_line(pid)]
 
 
 def below(pid: int) -> list[int]:
@@ -111,7 +111,7 @@ def wait_until(condition: Callable[[], object], within: float = 10) -> None:
 
 async def test_a_turn_streams_thoughts_and_text_and_reports_usage(desk: Desk) -> None:
     session = await desk.start()
-    entries = await told(session, "hello")
+    entries = await prompted(session, "hello")
     events = [entry.event for entry in entries]
     ready = of(entries, AgentReady)[0]
     assert ready.model == "Auto"
@@ -119,7 +119,7 @@ async def test_a_turn_streams_thoughts_and_text_and_reports_usage(desk: Desk) ->
         "The user wants a one-sentence greeting."
     )
     assert len(of(entries, MessageChunk)) > 3
-    assert said(entries) == "Hello, and welcome to the project."
+    assert agent_text(entries) == "Hello, and welcome to the project."
     assert of(entries, Unrecognized) == []
     assert events[-3:] == [
         UsageReported(input_tokens=102, output_tokens=16, cached_tokens=18432),
@@ -166,13 +166,13 @@ async def test_the_tools_do_what_they_report(desk: Desk) -> None:
             )
         )
     ]
-    assert (said(entries), end(entries)) == ("Looking.Done.", DONE)
+    assert (agent_text(entries), end(entries)) == ("Looking.Done.", DONE)
 
 
 @pytest.mark.parametrize("recording", ["tools_partial", "tool_failed", "subagent", "plan_mode"])
 async def test_a_recorded_turn_is_replayed_as_recorded(desk: Desk, recording: str) -> None:
     session = await desk.start()
-    entries = await told(session, f"@@{recording}@@")
+    entries = await prompted(session, f"@@{recording}@@")
     assert of(entries, Unrecognized) == []
     assert end(entries) == DONE
     started = {one.call_id for one in of(entries, ToolStarted)}
@@ -185,29 +185,29 @@ async def test_a_conversation_continues_in_the_next_process_and_the_next_session
     desk: Desk,
 ) -> None:
     session = await desk.start()
-    await told(session, "Remember the word banana.")
-    again = await told(session, "@@recall@@")
-    assert said(again) == "You began with: Remember the word banana."
+    await prompted(session, "Remember the word banana.")
+    again = await prompted(session, "@@recall@@")
+    assert agent_text(again) == "You began with: Remember the word banana."
     native = of(again, AgentReady)[0].native_id
     await session.close()
     resumed = await desk.resume(session.id)
-    later = await told(resumed, "@@recall@@")
-    assert said(later) == "You began with: Remember the word banana."
+    later = await prompted(resumed, "@@recall@@")
+    assert agent_text(later) == "You began with: Remember the word banana."
     assert of(later, AgentReady)[0].native_id == native
 
 
 async def test_a_conversation_unknown_to_cursor_is_not_restarted(desk: Desk) -> None:
     session = await desk.start()
-    await told(session, "hello")
+    await prompted(session, "hello")
     other = await desk.start(resume="5f0c0001-0000-4000-8000-000000000000")
     with pytest.raises(AgentError, match="has no conversation 5f0c0001"):
         await other.prompt("hello")
 
 
 async def test_a_conversation_started_over_acp_continues_over_acp_only(desk: Desk) -> None:
-    await told(await desk.start(), "hello")
+    await prompted(await desk.start(), "hello")
     by_acp = await desk.sessions.start(load("cursor-acp"), desk.spec(), desk.run_settings("auto"))
-    entries = await told(by_acp, "Run echo hello, then create probe.txt.")
+    entries = await prompted(by_acp, "Run echo hello, then create probe.txt.")
     assert end(entries) == DONE
     assert (desk.project / "probe.txt").read_text() == "probe"
     native_id = next(iter(desk.sessions.catalog.native_ids(by_acp.id)))
@@ -262,14 +262,14 @@ async def test_a_turn_that_fails_gives_the_reason_and_the_next_one_works(
     desk: Desk, prompt: str, failure: Failure
 ) -> None:
     session = await desk.start()
-    assert end(await told(session, prompt)) == TurnEnded(reason="failed", failure=failure)
-    assert end(await told(session, "hello")) == DONE
+    assert end(await prompted(session, prompt)) == TurnEnded(reason="failed", failure=failure)
+    assert end(await prompted(session, "hello")) == DONE
 
 
 async def test_signed_out_is_reported_with_the_next_step(desk: Desk) -> None:
     (desk.home / ".config" / "cursor" / "auth.json").unlink()
     session = await desk.start()
-    assert end(await told(session, "hello")) == TurnEnded(
+    assert end(await prompted(session, "hello")) == TurnEnded(
         reason="failed",
         failure=Failure(
             kind="not_signed_in",
@@ -282,7 +282,7 @@ async def test_signed_out_is_reported_with_the_next_step(desk: Desk) -> None:
 
 async def test_an_unknown_model_is_reported_without_the_two_hundred_known_ones(desk: Desk) -> None:
     session = await desk.start(model="no-such-model")
-    assert end(await told(session, "hello")) == TurnEnded(
+    assert end(await prompted(session, "hello")) == TurnEnded(
         reason="failed",
         failure=Failure(
             kind="model_not_found",
@@ -303,9 +303,9 @@ async def test_it_is_not_installed_before_any_turn_begins(desk: Desk) -> None:
 
 async def test_a_missing_folder_fails_the_turn(desk: Desk) -> None:
     session = await desk.start()
-    await told(session, "hello")
+    await prompted(session, "hello")
     shutil.rmtree(desk.project)
-    failure = end(await told(session, "hello")).failure
+    failure = end(await prompted(session, "hello")).failure
     assert failure is not None
     assert failure.message.startswith("the agent could not be started: No such file")
 
@@ -329,9 +329,11 @@ async def test_a_turn_cancelled_in_mid_text_keeps_its_text(desk: Desk) -> None:
     await session.cancel()
     await session.idle()
     entries = [entry async for entry in session.until_idle()]
-    assert (said(entries), end(entries)) == ("Now.", CANCELLED)
+    assert (agent_text(entries), end(entries)) == ("Now.", CANCELLED)
     assert of(entries, AgentExited) == [AgentExited(code=130, detail="Aborting operation...\n")]
-    assert said(await told(session, "@@recall@@")).startswith("You began with: @@script@@")
+    assert agent_text(await prompted(session, "@@recall@@")).startswith(
+        "You began with: @@script@@"
+    )
 
 
 async def test_a_turn_cancelled_in_a_command_leaves_no_process(desk: Desk) -> None:
@@ -354,23 +356,23 @@ async def test_the_users_model_and_permissions_stay_as_they_are(desk: Desk) -> N
     own = {**MODEL, "permissions": {"allow": ["Shell(ls)"], "deny": ["Shell(rm)"]}, "x": 1}
     desk.config.write_text(json.dumps(own))
     session = await desk.start(model="composer-2.5-fast")
-    entries = await told(session, "@@config@@")
+    entries = await prompted(session, "@@config@@")
     assert of(entries, AgentReady)[0].model == "Composer 2.5 Fast"
-    seen = json.loads(said(entries))
+    seen = json.loads(agent_text(entries))
     assert seen["model"] == {"modelId": "composer-2.5-fast"}
     assert seen["x"] == 1
     assert seen["permissions"]["allow"] == ["Shell(ls)"]
     assert seen["permissions"]["deny"][0] == "Shell(rm)"
     await session.configure(model="gemini-3.1-pro")
-    assert of(await told(session, "hello"), AgentReady)[0].model == "Gemini 3.1 Pro"
+    assert of(await prompted(session, "hello"), AgentReady)[0].model == "Gemini 3.1 Pro"
     assert json.loads(desk.config.read_text()) == own
 
 
 async def test_a_system_prompt_is_a_rule_for_the_turn_and_removed_after_it(desk: Desk) -> None:
     session = await desk.start(system="Speak like a pirate.")
     for _ in range(2):
-        entries = await told(session, "@@rules@@")
-        assert said(entries) == "Speak like a pirate.\n"
+        entries = await prompted(session, "@@rules@@")
+        assert agent_text(entries) == "Speak like a pirate.\n"
         assert not (desk.project / "AGENTS.md").exists()
         assert of(entries, FilesChanged) == []
 
@@ -380,8 +382,8 @@ async def test_the_projects_own_rules_stay_and_the_system_prompt_goes_with_the_p
 ) -> None:
     (desk.project / "AGENTS.md").write_text("Ours.\n")
     session = await desk.start(system="Speak like a pirate.")
-    assert said(await told(session, "@@rules@@")) == "Ours.\n"
-    assert said(await told(session, "@@prompt@@ go")) == (
+    assert agent_text(await prompted(session, "@@rules@@")) == "Ours.\n"
+    assert agent_text(await prompted(session, "@@prompt@@ go")) == (
         "<instructions>\nSpeak like a pirate.\n</instructions>\n\n@@prompt@@ go"
     )
     assert (desk.project / "AGENTS.md").read_text() == "Ours.\n"
@@ -445,7 +447,7 @@ def test_a_kill_in_mid_turn_leaves_no_rules_behind(tmp_path: Path, victim: str) 
         assert any(line.startswith("ToolStarted") for line in lines)
         assert rules.read_text() == "Speak like a pirate.\n"
         if victim == "agent":
-            agent = next(pid for pid in below(harness.pid) if b"cursor_agent" in words(pid))
+            agent = next(pid for pid in below(harness.pid) if b"cursor_agent" in command_line(pid))
             os.kill(agent, signal.SIGKILL)
             assert any(line.startswith("TurnEnded") for line in lines)
             assert not rules.exists()
@@ -484,7 +486,7 @@ async def test_the_command_line_runs_it(desk: Desk) -> None:
     assert (desk.project / "a.txt").read_text() == "x\n"
 
 
-async def test_the_command_line_says_what_to_do_when_nobody_is_signed_in(desk: Desk) -> None:
+async def test_the_command_line_has_a_hint_when_no_account_is_signed_in(desk: Desk) -> None:
     (desk.home / ".config" / "cursor" / "auth.json").unlink()
     ran = await asyncio.to_thread(tillerman, desk, "run", "-a", "cursor", "hello")
     assert ran.returncode == 3
@@ -495,7 +497,7 @@ async def test_it_continues_the_same_conversation_until_a_check_succeeds(desk: D
     check = "echo x >> ../n; test $(grep -c x ../n) = 3"
     run_settings = replace(desk.run_settings("auto"), until=UntilSettings(check))
     session = await desk.sessions.start(desk.agent, desk.spec(), run_settings)
-    entries = await told(session, "hello")
+    entries = await prompted(session, "hello")
     assert [one.origin for one in of(entries, TurnStarted)] == ["prompt"] * 3
     assert of(entries, TurnEnded) == [DONE] * 3
     assert len({one.native_id for one in of(entries, AgentReady)}) == 1

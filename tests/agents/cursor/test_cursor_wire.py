@@ -1,4 +1,4 @@
-"""What Cursor's wire makes of lines that no recording holds."""
+"""What Cursor's wire decodes from lines that no recording contains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.agents.cursor.cursor_playback import PROMPT, SPEC, case, cases, play, says, words
+from tests.agents.cursor.cursor_playback import PROMPT, SPEC, case, cases, decoded, play, text_of
 from tillerman.agents.cursor.wire import CursorWire
 from tillerman.core.agent import Exit, SessionSpec
 from tillerman.core.events import (
@@ -66,19 +66,19 @@ def finished(events: list[Event]) -> ToolFinished:
 
 
 def test_chunks_are_reported_as_they_come_and_their_whole_message_is_not_repeated() -> None:
-    assert says(piece("Hel"), piece("lo"), whole("Hello")) == [chunk(1, "Hel"), chunk(1, "lo")]
+    assert decoded(piece("Hel"), piece("lo"), whole("Hello")) == [chunk(1, "Hel"), chunk(1, "lo")]
 
 
 def test_a_whole_message_adds_what_its_chunks_left_out() -> None:
-    assert says(piece("Hel"), whole("Hello")) == [chunk(1, "Hel"), chunk(1, "lo")]
+    assert decoded(piece("Hel"), whole("Hello")) == [chunk(1, "Hel"), chunk(1, "lo")]
 
 
 def test_equal_chunks_are_each_reported() -> None:
-    assert words(says(piece("ha"), piece("ha"), whole("haha"))) == "haha"
+    assert text_of(decoded(piece("ha"), piece("ha"), whole("haha"))) == "haha"
 
 
 def test_without_chunks_each_whole_message_is_reported_once() -> None:
-    events = says(before_call("One."), call("ls", args={}), whole("Two."), result("One.Two."))
+    events = decoded(before_call("One."), call("ls", args={}), whole("Two."), result("One.Two."))
     assert [event for event in events if isinstance(event, MessageChunk)] == [
         chunk(1, "One."),
         chunk(2, "Two."),
@@ -86,41 +86,41 @@ def test_without_chunks_each_whole_message_is_reported_once() -> None:
 
 
 def test_the_same_text_after_a_call_is_new_text() -> None:
-    events = says(
+    events = decoded(
         piece("Again."),
         before_call("Again."),
         call("ls", args={}),
         piece("Again."),
         whole("Again."),
     )
-    assert words(events) == "Again.Again."
+    assert text_of(events) == "Again.Again."
 
 
 def test_a_whole_message_that_differs_from_its_chunks_is_reported_too() -> None:
-    assert says(piece("one"), whole("two")) == [chunk(1, "one"), chunk(2, "two")]
+    assert decoded(piece("one"), whole("two")) == [chunk(1, "one"), chunk(2, "two")]
 
 
 def test_after_a_retry_text_that_restarts_replaces_the_earlier_text() -> None:
-    events = says(piece("Hel"), RETRY, piece("Hello"), whole("Hello"), result("Hello"))
-    assert words(events) == "Hello"
+    events = decoded(piece("Hel"), RETRY, piece("Hello"), whole("Hello"), result("Hello"))
+    assert text_of(events) == "Hello"
     assert MessageWithdrawn(message_id="message-1") in events
 
 
 def test_after_a_retry_text_that_continues_is_kept() -> None:
-    events = says(piece("Hel"), RETRY, piece("lo"), whole("Hello"), result("Hello"))
-    assert words(events) == "Hello"
+    events = decoded(piece("Hel"), RETRY, piece("lo"), whole("Hello"), result("Hello"))
+    assert text_of(events) == "Hello"
     assert not [event for event in events if isinstance(event, MessageWithdrawn)]
 
 
 def test_text_only_in_the_result_is_reported() -> None:
-    assert says(result("Hello.")) == [chunk(1, "Hello."), DONE]
+    assert decoded(result("Hello.")) == [chunk(1, "Hello."), DONE]
 
 
 # -- tools -----------------------------------------------------------------------------------------
 
 
 def test_a_call_has_one_id_without_a_newline() -> None:
-    events = says(
+    events = decoded(
         call("read", args={"path": "/proj/a"}),
         call("read", "completed", args={"path": "/proj/a"}, result={"success": {"content": "x"}}),
     )
@@ -138,12 +138,12 @@ def test_a_call_has_one_id_without_a_newline() -> None:
 
 
 def test_a_call_that_ends_without_its_beginning_is_begun() -> None:
-    events = says(call("ls", "completed", args={}, result={"success": {}}))
+    events = decoded(call("ls", "completed", args={}, result={"success": {}}))
     assert [type(event) for event in events] == [ToolStarted, ToolFinished]
 
 
 def test_a_call_that_the_turn_left_open_is_cancelled() -> None:
-    events = says(call("shell", args={"command": "x"}), result("Bye."))
+    events = decoded(call("shell", args={"command": "x"}), result("Bye."))
     assert finished(events).outcome == "cancelled"
 
 
@@ -164,19 +164,21 @@ def test_a_call_that_the_turn_left_open_is_cancelled() -> None:
     ],
 )
 def test_the_outcome_of_a_call(told: dict[str, Any], outcome: str, content: tuple[Text]) -> None:
-    events = says(call("shell", "completed", args={"command": "x"}, result=told))
+    events = decoded(call("shell", "completed", args={"command": "x"}, result=told))
     assert (finished(events).outcome, finished(events).content) == (outcome, content)
 
 
 def test_a_command_left_running_is_reported() -> None:
-    told = {"success": {"exitCode": 0}, "isBackground": True}
-    events = says(call("shell", "completed", args={"command": "x"}, result=told))
+    fields = {"success": {"exitCode": 0}, "isBackground": True}
+    events = decoded(call("shell", "completed", args={"command": "x"}, result=fields))
     assert finished(events).content == (Text("Works in the background."),)
 
 
 def test_steps_that_were_abandoned_are_no_longer_open() -> None:
     todos = [{"content": "a", "status": "TODO_STATUS_CANCELLED"}, {"content": "b"}]
-    events = says(call("updateTodos", "completed", args={}, result={"success": {"todos": todos}}))
+    events = decoded(
+        call("updateTodos", "completed", args={}, result={"success": {"todos": todos}})
+    )
     assert events[-1] == PlanChanged(steps=(PlanStep("a", "completed"), PlanStep("b")))
 
 
@@ -239,7 +241,7 @@ def test_withheld_tools_are_reported_once_and_again_when_they_change() -> None:
         ("auto", {"success": {}}, 0),
     ],
 )
-def test_a_version_that_is_not_held_back_is_reported_once(
+def test_a_version_that_ignores_the_restriction_is_reported_once(
     approve: str, told: dict[str, Any], notices: int
 ) -> None:
     ran = call("shell", "completed", args={"command": "x"}, result=told)
@@ -284,16 +286,16 @@ def test_several_objects_on_a_line_are_decoded_unless_one_is_invalid() -> None:
     ],
 )
 def test_a_recorded_exit_is_explained(file: str, name: str, kind: str | None) -> None:
-    said = case(file, name)
+    reported = case(file, name)
     wire = CursorWire(SPEC)
-    for line in said["stdout"].encode().splitlines():
+    for line in reported["stdout"].encode().splitlines():
         list(wire.decode(line))
-    exit = Exit(said["exit"], None) if said["exit"] >= 0 else Exit(None, -said["exit"])
-    failure = wire.explain(exit, said["stderr"])
+    exit = Exit(reported["exit"], None) if reported["exit"] >= 0 else Exit(None, -reported["exit"])
+    failure = wire.explain(exit, reported["stderr"])
     assert (failure.kind if failure else None) == kind
     if failure:
         assert failure.hint
-        assert failure.message in said["stderr"]
+        assert failure.message in reported["stderr"]
         assert len(failure.message) < 200
 
 

@@ -81,7 +81,7 @@ def test_the_first_rule_whose_conditions_all_hold_decides(
     assert TABLE.read(message, name=name, status=status) == expected
 
 
-def test_a_rejected_request_has_no_advice_to_retry_unless_the_table_says_so() -> None:
+def test_a_rejected_request_has_no_advice_to_retry_unless_the_table_has_one() -> None:
     assert TABLE.read("x", status=422).hint == ""
     lenient = FailureTable(rules=(OTHER_STATUS,), retry_client_errors=True)
     assert lenient.read("x", status=422).hint == "try again in a moment"

@@ -1,4 +1,4 @@
-"""What was streamed is known again in the whole, and costs no memory."""
+"""Streamed text is recognized in the whole message, and costs no memory."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ WORDS = "words without end " * 1000
 
 
 def test_a_whole_message_that_begins_with_the_streamed_text_is_recognized() -> None:
-    told = Streamed()
-    assert told.begins("anything")
+    reported = Streamed()
+    assert reported.begins("anything")
     for piece in ("Grüß", " dich", ", 🌍"):
-        told.add(piece)
-    assert told.length == len("Grüß dich, 🌍")
-    assert told.begins("Grüß dich, 🌍")
-    assert told.begins("Grüß dich, 🌍 und alle")
-    assert not told.begins("Grüß dich")
-    assert not told.begins("Gruß dich, 🌍 und alle")
+        reported.add(piece)
+    assert reported.length == len("Grüß dich, 🌍")
+    assert reported.begins("Grüß dich, 🌍")
+    assert reported.begins("Grüß dich, 🌍 und alle")
+    assert not reported.begins("Grüß dich")
+    assert not reported.begins("Gruß dich, 🌍 und alle")
 
 
 def codex() -> tuple[CodexWire, bytes]:

@@ -1,6 +1,6 @@
-"""Plays a recording of Gemini CLI's one-way stream into a wire.
+"""Replays a recording of Gemini CLI's one-way stream into a wire.
 
-A recording is a folder with `wire.jsonl`: what one run of the CLI wrote.
+A recording is a folder with `wire.jsonl`: the output of one run of the CLI.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def lines(recording: Path) -> list[dict[str, Any]]:
 def play(recording: Path) -> list[Event]:
     wire = GeminiStreamWire(SPEC)
     wire.launch(SPEC, Prompt("go"))
-    said = (recording / "wire.jsonl").read_bytes().splitlines()
-    return [event for line in said for event in wire.decode(line)]
+    messages = (recording / "wire.jsonl").read_bytes().splitlines()
+    return [event for line in messages for event in wire.decode(line)]
 
 
 def encoded(received: Iterable[Event]) -> str:

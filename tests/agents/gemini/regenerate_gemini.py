@@ -1,6 +1,7 @@
-"""Writes `events.jsonl` beside each recording: `python -m tests.agents.gemini.regenerate_gemini`.
+"""Regenerates `events.jsonl` beside each recording: `python -m
+tests.agents.gemini.regenerate_gemini`.
 
-Read the difference before you commit it: a golden file says what is right, not what happens.
+Review the diff before you commit it: a golden file defines what is correct.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How Gemini CLI is made to ask before every call, and what it then tells of each."""
+"""Gemini CLI is configured to request approval before every call, and what it reports of each."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def variables(home: Path, **more: str) -> Any:
     return ({"HOME": str(home.parent)} | more).get
 
 
-def keep(home: Path, settings: dict[str, Any]) -> None:
+def store_settings(home: Path, settings: dict[str, Any]) -> None:
     (home / "settings.json").write_text(json.dumps(settings))
 
 
 def theirs(policy: str | None) -> list[dict[str, Any]]:
-    """The rules that are not ours."""
+    """The rules that are not tillerman's."""
     ours = tomllib.loads(Path(GATE).read_text())["rule"]
     return [rule for rule in tomllib.loads(policy or "")["rule"] if rule not in ours]
 
@@ -50,8 +50,10 @@ def theirs(policy: str | None) -> list[dict[str, Any]]:
 def request(tool: str, title: str, text: str = "", **more: Any) -> PermissionRequested:
     content = [{"type": "content", "content": {"type": "text", "text": text}}] if text else []
     call = {"toolCallId": f"{tool}__call_1", "title": title, "content": content, "locations": []}
-    said = opened(row=ROW, dialect=GeminiDialect).asks(1, {**call, "status": "pending", **more})
-    [asked] = [event for event in said if isinstance(event, PermissionRequested)]
+    reported = opened(row=ROW, dialect=GeminiDialect).request_permission(
+        1, {**call, "status": "pending", **more}
+    )
+    [asked] = [event for event in reported if isinstance(event, PermissionRequested)]
     return asked
 
 
@@ -89,14 +91,14 @@ def test_the_input_is_read_from_the_title(
 
 
 def test_one_address_in_a_prompt_is_named_and_several_or_a_cut_one_are_not() -> None:
-    told = 'Processing URLs and instructions from prompt: "{}"'
+    message = 'Processing URLs and instructions from prompt: "{}"'
     one, two = "https://a.example/x", "HTTP://b.example"
 
-    single = request("web_fetch", told.format(f"read {one} now")).input
-    both = request("web_fetch", told.format(f"{one} and {two}")).input
-    cut = request("web_fetch", told.format(f"read {one} and http://b...")).input
-    hidden = request("web_fetch", told.format("a very long story...")).input
-    none = request("web_fetch", told.format("no address")).input
+    single = request("web_fetch", message.format(f"read {one} now")).input
+    both = request("web_fetch", message.format(f"{one} and {two}")).input
+    cut = request("web_fetch", message.format(f"read {one} and http://b...")).input
+    hidden = request("web_fetch", message.format("a very long story...")).input
+    none = request("web_fetch", message.format("no address")).input
 
     assert single == {"prompt": f"read {one} now", "url": one}
     assert both["url"] == f"{one} {two}"
@@ -136,7 +138,7 @@ def test_writing_its_own_plan_has_no_class() -> None:
     talk = opened(row=ROW, dialect=GeminiDialect)
     call = {"toolCallId": "write_file__1", "title": "Writing", "kind": "edit"}
     place = {"locations": [{"path": PLAN}]}
-    [call] = talk.is_told("tool_call", **call, **place, status="in_progress")
+    [call] = talk.send_update("tool_call", **call, **place, status="in_progress")
 
     assert isinstance(call, ToolStarted)
     assert class_of(call.tool) is None
@@ -145,12 +147,12 @@ def test_writing_its_own_plan_has_no_class() -> None:
 
 def test_the_model_gets_the_reason_of_a_denial() -> None:
     talk = opened(row=ROW, dialect=GeminiDialect)
-    *_, asked = talk.asks(7, {"toolCallId": "read_file__1", "title": "a.txt"})
+    *_, asked = talk.request_permission(7, {"toolCallId": "read_file__1", "title": "a.txt"})
     assert isinstance(asked, PermissionRequested)
     [reply] = talk.wire.answer(asked.request_id, Answer("deny", note="herons nest there"))
 
-    told = "The user denied this call: herons nest there"
-    assert reply["result"] == {"outcome": {"outcome": "selected", "optionId": told}}
+    message = "The user denied this call: herons nest there"
+    assert reply["result"] == {"outcome": {"outcome": "selected", "optionId": message}}
 
 
 # -- what the user has forbidden -------------------------------------------------------------------
@@ -160,7 +162,7 @@ def test_nothing_is_added_where_the_user_denies_nothing(home: Path) -> None:
     (home / "policies").mkdir()
     allow = '[[rule]]\ntoolName = "glob"\ndecision = "allow"\npriority = 5\n'
     (home / "policies" / "mine.toml").write_text(allow)
-    keep(home, {"tools": {"allowed": ["run_shell_command"]}})
+    store_settings(home, {"tools": {"allowed": ["run_shell_command"]}})
 
     assert ask_policy.policy(variables(home), PROJ) is None
 
@@ -202,7 +204,7 @@ def test_tools_and_servers_that_settings_exclude_stay_excluded(home: Path) -> No
 
 
 def test_an_exclusive_tool_list_stays_one(home: Path) -> None:
-    keep(home, {"tools": {"core": ["read_file", "run_shell_command(git)"]}})
+    store_settings(home, {"tools": {"core": ["read_file", "run_shell_command(git)"]}})
 
     modes = ["default", "autoEdit", "yolo"]
     ask = {"decision": "ask_user", "priority": 60}
@@ -237,7 +239,7 @@ async def test_administrator_policies_are_refused_instead_of_hidden(
 async def test_a_server_that_the_settings_trust_is_refused_where_the_folder_is_trusted(
     home: Path, tmp_path: Path
 ) -> None:
-    keep(home, {"mcpServers": {"loose": {"command": "x", "trust": True}, "tight": {}}})
+    store_settings(home, {"mcpServers": {"loose": {"command": "x", "trust": True}, "tight": {}}})
 
     async with PlainHost.open(tmp_path) as host:
         with pytest.raises(Unsupported, match=r"settings trust.*: loose$"):

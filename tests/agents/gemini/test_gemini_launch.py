@@ -1,4 +1,4 @@
-"""How Gemini CLI is started: the user's files stay as they are, and every wish has its word."""
+"""How Gemini CLI is started: the user's files stay unchanged, and every option has its flag."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_system_prompt_is_in_a_file_that_is_the_users_alone() -> None:
 
 
 def test_system_wide_settings_are_passed_as_variables() -> None:
-    """Settings of a system count only in files of root's, in folders of root's."""
+    """System settings count only in files of root's, in folders of root's."""
     assert acp().env == {
         "GEMINI_CLI_NO_RELAUNCH": "true",
         "GEMINI_PTY_INFO": "child_process",
@@ -120,7 +120,7 @@ def test_one_turn_has_its_prompt_on_stdin() -> None:
         ("auto", "plan", "plan"),
     ],
 )
-def test_where_nobody_can_answer_the_preset_decides(approve: str, mode: Any, word: str) -> None:
+def test_without_a_user_the_preset_decides(approve: str, mode: Any, word: str) -> None:
     assert f"--approval-mode={word}" in stream(approve=approve, mode=mode).argv
     assert acp(approve=approve).argv[2] == "--approval-mode=default"
 

@@ -1,4 +1,4 @@
-"""What Gemini CLI tells besides a conversation, from its files and what it printed."""
+"""Version, models and sessions of Gemini CLI, from its files and recorded output."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def variables(**given: str) -> Callable[[str], str | None]:
 
 
 def test_it_reports_all_its_capabilities() -> None:
-    told = {
+    reported = {
         "install", "auth", "models", "sessions", "history", "servers", "server-add",
         "server-switch",
     }  # fmt: skip
-    assert capabilities(agent) == agent.info.can | told
+    assert capabilities(agent) == agent.info.can | reported
     assert agent.info.sign_in == HINT
 
 
@@ -206,8 +206,8 @@ def test_who_is_signed_in(
 
 def test_the_models_are_those_of_a_new_session() -> None:
     models = [{"modelId": "auto", "name": "Auto"}, {"modelId": "gemini-2.5-pro"}]
-    told = {"models": {"currentModelId": "auto", "availableModels": models}}
-    assert listed(told) == [
+    fields = {"models": {"currentModelId": "auto", "availableModels": models}}
+    assert listed(fields) == [
         Model("auto", "Auto", provider="google", default=True),
         Model("gemini-2.5-pro", "gemini-2.5-pro", provider="google"),
     ]

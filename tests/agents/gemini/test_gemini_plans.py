@@ -1,4 +1,4 @@
-"""The plan that Gemini CLI presents by the path of a file is read, and no other file is."""
+"""The plan that Gemini CLI presents by a file's path is read, and no other file is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plans(tmp_path: Path) -> Path:
 
 
 def joined(plans: Path, name: str) -> str:
-    """As Gemini CLI puts the two together: by node's path.join, also where the name is absolute."""
+    """As Gemini CLI joins the two: by node's path.join, even if the name is absolute."""
     return os.path.normpath(f"{plans}/{name}")
 
 
@@ -72,8 +72,8 @@ def test_the_session_is_found_by_its_prefix(plans: Path, session: str) -> None:
 
 def test_a_long_plan_names_where_the_rest_is(plans: Path) -> None:
     (plans / "long.md").write_text("word " * 100_000)
-    told = shown(plans, "long.md")
-    assert len(told) < 300_000
-    assert told.endswith(
+    reported = shown(plans, "long.md")
+    assert len(reported) < 300_000
+    assert reported.endswith(
         f"262144 of 500000 bytes are shown. The complete plan is in {plans}/long.md.)"
     )

@@ -1,4 +1,4 @@
-"""Every recording of Gemini CLI's stream gives the events that its golden file says."""
+"""Every recording of Gemini CLI's stream gives the events of its golden file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.acp.acp_far_side import far_side
+from tests.agents.acp.acp_far_side import far_side, opened
 from tests.agents.gemini.gemini_playback import RECORDINGS, encoded, lines, play, recordings
 from tillerman.agents import load
 from tillerman.agents.gemini.agent import agent
+from tillerman.agents.gemini.dialect import GeminiDialect
+from tillerman.agents.gemini.launch import ROW
 from tillerman.core.events import (
     MessageChunk,
     ToolFinished,
@@ -63,6 +65,7 @@ FAILURES = {
     "error_429": ("rate_limited", None),
     "error_500": ("api_error", 500),
     "error_unknown_model": ("model_not_found", None),
+    "loop": ("turn_limit", None),
     "max_turns": ("turn_limit", None),
 }
 
@@ -82,6 +85,15 @@ def test_an_api_limit_reports_how_long_to_wait() -> None:
     assert isinstance(end, TurnEnded)
     assert end.failure
     assert end.failure.retry_after == 1.0
+
+
+def test_over_acp_the_stop_reason_of_a_loop_is_told_as_one() -> None:
+    [end] = opened(row=ROW, dialect=GeminiDialect).answers({"stopReason": "max_turn_requests"})
+    assert isinstance(end, TurnEnded)
+    assert end.failure
+    assert end.failure.kind == "turn_limit"
+    assert "repeated itself" in end.failure.message
+    assert "disableLoopDetection" in end.failure.hint
 
 
 def test_both_transports_conform() -> None:

@@ -1,4 +1,4 @@
-"""Gemini's record of a session: which of its files are empty, and how it ends."""
+"""Gemini's session files: which of them are empty, and how a session ends."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ RESULT = {"id": "r", "type": "user", "content": [{"functionResponse": {"id": "1"
 CALL = {"id": "g0", "type": "gemini", "content": "", "toolCalls": [{"id": "1"}]}
 
 
-def asks(words: str) -> dict[str, Any]:
+def user_record(words: str) -> dict[str, Any]:
     return {"id": f"u-{words}", "type": "user", "content": [{"text": words}]}
 
 
-def says(words: str) -> dict[str, Any]:
+def model_record(words: str) -> dict[str, Any]:
     return {"id": f"g-{words}", "type": "gemini", "content": words}
 
 
@@ -35,14 +35,14 @@ def chat(home: Path, minute: str, *records: object, id: str = ID) -> Path:
 
 
 def test_only_empty_files_of_a_session_that_has_others_are_removed(tmp_path: Path) -> None:
-    said = chat(tmp_path, "26", *BEGUN, asks("go"), says("Gone."))
+    reported = chat(tmp_path, "26", *BEGUN, user_record("go"), model_record("Gone."))
     empty = [chat(tmp_path, minute, *BEGUN[:length]) for minute, length in (("27", 2), ("28", 1))]
     other = {**HEAD, "sessionId": f"{ID[:8]}-of-another"}
     namesake = chat(tmp_path, "29", other)
     alone = chat(tmp_path, "26", *BEGUN, id="c9438c41-0000")
     drop_empty_files(tmp_path, ID)
     drop_empty_files(tmp_path, "c9438c41-0000")
-    left = [file.exists() for file in (said, *empty, namesake, alone)]
+    left = [file.exists() for file in (reported, *empty, namesake, alone)]
     assert left == [True, False, False, True, True]
 
 
@@ -50,27 +50,30 @@ def test_only_empty_files_of_a_session_that_has_others_are_removed(tmp_path: Pat
     ("records", "end"),
     [
         ([*BEGUN], None),
-        ([*BEGUN, asks("go")], Recorded("go", None)),
-        ([*BEGUN, asks("go"), says("Gone.")], Recorded("go", "Gone.")),
-        ([*BEGUN, asks("go"), says("I look."), CALL, RESULT], Recorded("go", None)),
-        ([*BEGUN, asks("go"), CALL, RESULT, says("Seen.")], Recorded("go", "Seen.")),
-        ([*BEGUN, asks("go"), says("Gone."), asks("on")], Recorded("on", None)),
+        ([*BEGUN, user_record("go")], Recorded("go", None)),
+        ([*BEGUN, user_record("go"), model_record("Gone.")], Recorded("go", "Gone.")),
+        ([*BEGUN, user_record("go"), model_record("I look."), CALL, RESULT], Recorded("go", None)),
+        ([*BEGUN, user_record("go"), CALL, RESULT, model_record("Seen.")], Recorded("go", "Seen.")),
+        (
+            [*BEGUN, user_record("go"), model_record("Gone."), user_record("on")],
+            Recorded("on", None),
+        ),
         (  # it gave up on the answer to "on", and drops the prompt
             [
-                *(*BEGUN, asks("go"), says("Gone."), asks("on")),
-                {"$set": {"messages": [CONTEXT, asks("go"), says("Gone.")]}},
+                *(*BEGUN, user_record("go"), model_record("Gone."), user_record("on")),
+                {"$set": {"messages": [CONTEXT, user_record("go"), model_record("Gone.")]}},
             ],
             Recorded("on", None),
         ),
         (  # the same words twice
             [
-                *(*BEGUN, asks("go"), says("Gone."), asks("go")),
-                {"$set": {"messages": [CONTEXT, asks("go"), says("Gone.")]}},
+                *(*BEGUN, user_record("go"), model_record("Gone."), user_record("go")),
+                {"$set": {"messages": [CONTEXT, user_record("go"), model_record("Gone.")]}},
             ],
             Recorded("go", None),
         ),
         (  # a summary in place of the beginning, and then it answers
-            [*BEGUN, asks("go"), {"$set": {"messages": [CONTEXT]}}, says("Gone.")],
+            [*BEGUN, user_record("go"), {"$set": {"messages": [CONTEXT]}}, model_record("Gone.")],
             Recorded("go", "Gone."),
         ),
     ],

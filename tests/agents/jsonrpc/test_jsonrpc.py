@@ -110,3 +110,24 @@ def test_an_error_of_any_shape_is_an_error() -> None:
         peer.request("one", {}, then)
         received = peer.receive(b'{"id":0,"error":' + text + b"}")
         assert received == RpcResponse(then, None, RpcError(0, "no reason was given", None))
+
+
+def test_an_error_has_data_and_may_be_for_an_unknown_request() -> None:
+    peer = RpcPeer()
+    asked = RpcRequest("x", "ask", {})
+    error = {"code": -32602, "message": "no", "data": {"hint": "yes"}}
+    assert peer.error(asked, -32602, "no", {"hint": "yes"})["error"] == error
+    unknown = peer.error_for(None, RpcError(-32700, "not JSON"))
+    assert unknown == {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {"code": -32700, "message": "not JSON"},
+    }
+
+
+def test_the_answer_to_a_request_that_was_given_up_is_ignored() -> None:
+    peer = RpcPeer()
+    request = peer.request("one", {}, then)
+    peer.forget(request)
+    peer.forget(request)
+    assert isinstance(peer.receive(b'{"id":0,"result":1}'), RpcInvalid)

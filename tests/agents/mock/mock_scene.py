@@ -1,4 +1,4 @@
-"""A scene with the embedded agent, which plays a script that its prompt holds."""
+"""A scene with the embedded agent, which runs the script in its prompt."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class MockScene(ScenarioSessions):
         return json.dumps(steps)
 
     def release(self, name: str) -> None:
-        """What it holds back ends with its turn."""
+        """Output that it withholds ends with its turn."""
 
     def forget(self) -> None:
         shutil.rmtree(self._state)
 
-    def told(self) -> str:
+    def model_input(self) -> str:
         raise UnsupportedAction("there is no model behind it")
 
 

@@ -1,4 +1,5 @@
-"""Records the mock's scripts anew: `python -m tests.agents.mock.regenerate_mock`."""
+"""Regenerates the recordings of the mock's scripts: `python -m
+tests.agents.mock.regenerate_mock`."""
 
 from __future__ import annotations
 
@@ -43,11 +44,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             lines = asyncio.run(record(script, Path(folder)))
         wire = listener(agent)
-        said = [encode(one) for line in lines for one in wire.decode(line)]
+        messages = [encode(one) for line in lines for one in wire.decode(line)]
         target = MOCK / script
         target.mkdir(parents=True)
         (target / "wire.jsonl").write_bytes(b"\n".join(lines) + b"\n")
-        (target / "events.jsonl").write_bytes(b"\n".join(said) + b"\n")
+        (target / "events.jsonl").write_bytes(b"\n".join(messages) + b"\n")
 
 
 if __name__ == "__main__":

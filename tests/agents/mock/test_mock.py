@@ -1,4 +1,4 @@
-"""The mock: a real child process, and every way in which it behaves and misbehaves."""
+"""The mock: a real child process, in all its behaviours and faults."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -349,13 +350,20 @@ async def test_cancel_drops_messages_the_turn_did_not_read(host: PlainHost, proj
     assert not (project / "ran").exists()
 
 
-def test_a_prompt_that_is_cancelled_before_it_was_read_is_not_played(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", ["".join(p) for n in range(5) for p in product("pi", repeat=n)])
+def test_an_interrupt_cancels_the_prompts_before_it_and_no_later_one(
+    tmp_path: Path, sent: str
+) -> None:
+    """They are all sent at once: `p` a prompt, `i` an interrupt."""
     argv = [sys.executable, "-I", "-S", str(CHILD), "--state", str(tmp_path)]
-    said = [{"type": "prompt", "text": steps({"say": "hi"})}, {"type": "interrupt"}]
-    words = "".join(json.dumps(message) + "\n" for message in said)
+    prompt, interrupt = {"type": "prompt", "text": steps({"say": "hi"})}, {"type": "interrupt"}
+    words = "".join(json.dumps(prompt if one == "p" else interrupt) + "\n" for one in sent)
     done = subprocess.run(argv, input=words, capture_output=True, text=True, timeout=30)
     _ready, *rest = map(json.loads, done.stdout.splitlines())
-    assert rest == [{"type": "end", "reason": "cancelled"}]
+    cancelled, _, later = sent.rpartition("i")
+    ends = [message["reason"] for message in rest if message["type"] == "end"]
+    assert ends == ["cancelled"] * ("p" in cancelled) + ["completed"] * len(later)
+    assert [message["type"] for message in rest].count("took_up") == max(0, len(later) - 1)
 
 
 async def test_cancel_ends_the_turn_and_not_the_conversation(
@@ -486,7 +494,7 @@ async def test_an_unsupported_option_is_refused_by_name(host: PlainHost, project
 
 
 def test_its_program_loads_little_before_its_first_output(tmp_path: Path) -> None:
-    """It is to be ready in 20 ms, and each of these takes that long by itself."""
+    """It must be ready within 20 ms, and each of these modules alone takes that long."""
     argv = [sys.executable, "-I", "-S", "-X", "importtime", str(CHILD), "--state", str(tmp_path)]
     prompt = json.dumps({"type": "prompt", "text": steps({"say": "hi"})}) + "\n"
     done = subprocess.run(argv, input=prompt, capture_output=True, text=True, timeout=30)

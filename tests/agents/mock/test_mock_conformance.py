@@ -1,4 +1,4 @@
-"""The embedded agent plays every case that it claims to."""
+"""The embedded agent passes every case that it declares."""
 
 from __future__ import annotations
 

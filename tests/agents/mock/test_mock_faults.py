@@ -1,16 +1,19 @@
-"""The mock misbehaves in every way it knows, and its turn still ends once and in time."""
+"""With every fault of the mock, its turn still ends once and in time."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tillerman.agents.mock as mock_package
 from tests.agents.listening import listening
 from tillerman.agents.mock import INFO, agent
+from tillerman.agents.mock.program.steps import NEEDS
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Prompt
@@ -18,6 +21,7 @@ from tillerman.core.events import AgentExited, MessageChunk, TurnEnded, Unrecogn
 from tillerman.core.session_options import session_spec
 from tillerman.testing.test_host import PlainHost
 
+SCRIPTS = Path(mock_package.__file__).with_name("scripts")
 DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
 HASTY = StdioAgent(INFO, MockWire, grace=0.3)
@@ -102,7 +106,7 @@ def sleepers(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("kind", ["lines", "unbroken", "garbage", "json", "stderr"])
-async def test_a_flood_passes_and_the_turn_goes_on(
+async def test_a_flood_passes_and_the_turn_continues(
     tmp_path: Path, project: Path, kind: str
 ) -> None:
     async with (
@@ -138,7 +142,47 @@ async def test_a_script_with_a_wrong_step_is_a_failed_turn(host: PlainHost, proj
         ended = turn[-1]
         assert isinstance(ended, TurnEnded)
         assert ended.failure
-        assert ended.failure.message == 'mock: no such step: {"dance": true}'
+        assert ended.failure.message.startswith('mock: no such step: {"dance": true}; steps are')
+
+
+WRONG_VALUES: tuple[Any, ...] = (None, 7, {"path": "a.txt"}, [7], "word")
+
+MISBEHAVES = {"crash", "deaf", "flood", "hang", "line", "orphan", "send", "stderr"}
+
+
+def documented_steps() -> list[str]:
+    """The first key of every step that the page names."""
+    rows = re.findall(r"^\| (`\{.*?) \|", (SCRIPTS / "README.md").read_text(), re.MULTILINE)
+    return [name for row in rows for name in re.findall(r'`\{"(\w+)"', row)]
+
+
+def test_the_page_names_every_step() -> None:
+    assert set(documented_steps()) == set(NEEDS)
+
+
+@pytest.mark.parametrize("name", sorted({*documented_steps()} - MISBEHAVES))
+async def test_a_step_with_a_wrong_or_missing_value_ends_the_turn_and_not_the_mock(
+    host: PlainHost, project: Path, name: str
+) -> None:
+    async with listening(agent, session_spec(cwd=project, approve="auto"), host) as mock:
+        for value in WRONG_VALUES:
+            turn = await mock.turn(steps({name: value, "ask": False}))
+            ended = turn[-1]
+            assert isinstance(ended, TurnEnded), (value, ended)
+            if ended.failure:
+                assert ended.failure.kind == "agent_failed", value
+                told = ended.failure.message
+                assert f'"{name}"' in told or "Invalid enum value" in told, value
+        assert mock.of(AgentExited) == []
+
+
+async def test_a_step_that_lacks_a_key_is_told_which(host: PlainHost, project: Path) -> None:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
+        for step, key in (({"write": "a"}, "text"), ({"edit": "a", "old": "b"}, "new")):
+            ended = (await mock.turn(steps(step)))[-1]
+            assert isinstance(ended, TurnEnded)
+            assert ended.failure
+            assert f"it needs `{key}`" in ended.failure.message
 
 
 async def test_a_failure_of_an_unknown_kind_ends_the_turn(host: PlainHost, project: Path) -> None:

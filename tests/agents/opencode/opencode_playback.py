@@ -1,4 +1,4 @@
-"""Plays recordings of OpenCode's surfaces into what translates them."""
+"""Replays recordings of OpenCode's interfaces into their decoders."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def lines(recording: Path) -> list[dict[str, Any]]:
 def play_run(recording: Path) -> list[Said]:
     wire = OpencodeRunWire(SPEC)
     wire.launch(SPEC, Prompt("go"))
-    said = (recording / "wire.jsonl").read_bytes().splitlines()
-    return [one for line in said for one in wire.decode(line)]
+    messages = (recording / "wire.jsonl").read_bytes().splitlines()
+    return [one for line in messages for one in wire.decode(line)]
 
 
 def encoded(received: Iterable[Said]) -> str:
-    """As a golden file has it: an event or a reply on each line."""
+    """As in a golden file: an event or a reply on each line."""
     return "".join(
         msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"

@@ -1,4 +1,4 @@
-"""OpenCode over ACP: the recorded talks through its own dialect, and how it is launched."""
+"""OpenCode over ACP: recordings replayed through its own dialect, and how it is launched."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TALKS = sorted(path.parent for path in (ACP / "opencode").glob("*/wire.jsonl"))
 
 
 class _Agent(AcpAgent):
-    """As it was recorded: the host left the mode as it was."""
+    """As recorded: the host did not change the mode."""
 
     def __init__(self) -> None:
         super().__init__(replace(ROW, modes={}), OpencodeDialect)
@@ -101,8 +101,8 @@ def test_history_replayed_by_a_fork_emits_no_event() -> None:
     [fork] = _answer(wire, hello, {"protocolVersion": 1, "agentCapabilities": can})
     assert isinstance(fork, WireReply)
     assert fork.message["method"] == "session/fork"
-    told = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "1 todos", "rawInput": {}}
-    update = {"method": "session/update", "params": {"sessionId": "ses_2", "update": told}}
+    fields = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "1 todos", "rawInput": {}}
+    update = {"method": "session/update", "params": {"sessionId": "ses_2", "update": fields}}
     assert list(wire.decode(json.dumps(update).encode())) == []
     assert _answer(wire, fork.message, {"sessionId": "ses_2"}) == [AgentReady(native_id="ses_2")]
 
@@ -113,8 +113,8 @@ def _answer(wire: Wire, request: dict[str, Any], result: dict[str, Any]) -> list
 
 
 def test_the_message_text_is_the_streamed_text() -> None:
-    said = "".join(one.text for one in play("hello") if isinstance(one, MessageChunk))
-    assert said == "The answer is 42.\n\nDone."
+    message = "".join(one.text for one in play("hello") if isinstance(one, MessageChunk))
+    assert message == "The answer is 42.\n\nDone."
 
 
 def test_it_is_launched_to_ask_for_everything_without_the_users_files() -> None:
@@ -128,13 +128,16 @@ def test_it_is_launched_to_ask_for_everything_without_the_users_files() -> None:
 
 
 def test_a_request_waits_for_the_input_of_its_call() -> None:
-    talk = _talk()
+    talk = _connection()
     read = {"toolCallId": "call_1", "title": "read", "kind": "read"}
-    assert talk.is_told("tool_call", **read, status="pending", rawInput={}) == []
-    assert talk.asks(0, {**read, "status": "pending", "rawInput": {}, "locations": []}) == []
+    assert talk.send_update("tool_call", **read, status="pending", rawInput={}) == []
+    assert (
+        talk.request_permission(0, {**read, "status": "pending", "rawInput": {}, "locations": []})
+        == []
+    )
     input = {"filePath": "/etc/passwd"}
-    told = {"toolCallId": "call_1", "status": "in_progress", "title": "read", "kind": "read"}
-    started, asked = talk.is_told("tool_call_update", **told, rawInput=input)
+    fields = {"toolCallId": "call_1", "status": "in_progress", "title": "read", "kind": "read"}
+    started, asked = talk.send_update("tool_call_update", **fields, rawInput=input)
     assert isinstance(started, ToolStarted)
     assert asked == PermissionRequested(
         request_id="0",
@@ -151,38 +154,44 @@ def test_a_request_waits_for_the_input_of_its_call() -> None:
 
 
 def test_two_requests_for_one_call_wait_for_it_and_none_is_lost() -> None:
-    talk = _talk()
+    talk = _connection()
     call = {"toolCallId": "call_1", "title": "bash", "kind": "execute", "rawInput": {}}
     for id in (0, 1):
-        assert talk.asks(id, call) == []
-    told = talk.is_told(
+        assert talk.request_permission(id, call) == []
+    reported = talk.send_update(
         "tool_call_update", **{**call, "rawInput": {"command": "ls /etc"}}, status="in_progress"
     )
-    asked = [event.request_id for event in told if isinstance(event, PermissionRequested)]
+    asked = [event.request_id for event in reported if isinstance(event, PermissionRequested)]
     assert asked == ["0", "1"]
-    [later] = talk.asks(2, call)  # it does not tell of the call again
+    [later] = talk.request_permission(2, call)  # it does not tell of the call again
     assert isinstance(later, PermissionRequested)
 
 
 def test_a_waiting_request_is_withdrawn_with_the_turn() -> None:
-    talk = _talk()
-    talk.asks(0, {"toolCallId": "call_1", "title": "read", "kind": "read", "rawInput": {}})
+    talk = _connection()
+    talk.request_permission(
+        0, {"toolCallId": "call_1", "title": "read", "kind": "read", "rawInput": {}}
+    )
     cancel, refused = talk.wire.cancel()
     assert cancel["method"] == "session/cancel"
     assert refused == {"jsonrpc": "2.0", "id": 0, "result": {"outcome": {"outcome": "cancelled"}}}
 
 
 def test_a_request_without_a_call_does_not_wait() -> None:
-    talk = _talk()
-    _, asked = talk.asks(0, {"toolCallId": "per_1", "title": "workflow", "kind": "other"})
+    talk = _connection()
+    _, asked = talk.request_permission(
+        0, {"toolCallId": "per_1", "title": "workflow", "kind": "other"}
+    )
     assert isinstance(asked, PermissionRequested)
 
 
 def test_a_tool_invented_by_the_model_failed() -> None:
-    talk = _talk()
+    talk = _connection()
     call = {"toolCallId": "call_1", "kind": "other", "rawInput": {"tool": "fly", "error": "no"}}
-    talk.is_told("tool_call", **call, title="fly", status="pending")
-    [*_, end] = talk.is_told("tool_call_update", **call, title="Invalid Tool", status="completed")
+    talk.send_update("tool_call", **call, title="fly", status="pending")
+    [*_, end] = talk.send_update(
+        "tool_call_update", **call, title="Invalid Tool", status="completed"
+    )
     assert isinstance(end, ToolFinished)
     assert end.outcome == "failed"
 
@@ -214,7 +223,7 @@ def test_it_conforms() -> None:
 
 
 def test_it_conforms_with_its_recordings(tmp_path: Path) -> None:
-    """As its wire hears them: with the ids of its own requests."""
+    """The lines have the ids of the wire's own requests."""
     for talk in ("edit", "hello", "shell", "tool_failed", "write_allowed", "auth_error"):
         player = Player(_Agent(), lines(ACP / "opencode" / talk))
         player.play()
@@ -223,7 +232,7 @@ def test_it_conforms_with_its_recordings(tmp_path: Path) -> None:
     check_agent(_Agent(), tmp_path, cuts=2, streams=20, far_side=far_side)
 
 
-def _talk() -> Talk:
+def _connection() -> Talk:
     return opened(SPEC, replace(ROW, modes={}), OpencodeDialect)
 
 

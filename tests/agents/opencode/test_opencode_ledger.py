@@ -1,4 +1,4 @@
-"""What OpenCode has counted of a session, from a database as it writes it."""
+"""The usage that OpenCode stored for a session, from a database in its format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add(store: Path, id: str, parent: str | None, *counts: float) -> None:
 
 
 def test_a_session_is_counted_with_its_subagents_and_no_other(store: Path) -> None:
-    """Over any tree of sessions, each counts what stands at or below it."""
+    """In any tree of sessions, each counts itself and all sessions below it."""
     chance = random.Random(15)
     parents: dict[str, str | None] = {}
     rows: dict[str, list[int]] = {}
@@ -61,8 +61,10 @@ def test_a_session_is_counted_with_its_subagents_and_no_other(store: Path) -> No
 
     for top in parents:
         below = [rows[id] for id in parents if is_below(id, top)]
-        asked, written, said, thought, read = (sum(column) for column in zip(*below, strict=True))
-        whole = TokenCounts(asked + written, said + thought, read, 0.5 * len(below))
+        asked, written, reported, thought, read = (
+            sum(column) for column in zip(*below, strict=True)
+        )
+        whole = TokenCounts(asked + written, reported + thought, read, 0.5 * len(below))
         assert counted(store, top) == whole, top
 
 

@@ -1,4 +1,4 @@
-"""What OpenCode tells besides a conversation, from outputs that the real one printed."""
+"""Version, account, models and sessions of OpenCode, from recorded output of its commands."""
 
 from __future__ import annotations
 
@@ -117,11 +117,11 @@ SERVERS = """\
 
 
 class Printed:
-    """A run of its commands: what each printed is given."""
+    """Runs its commands: the output of each is given."""
 
     def __init__(self, home: Path, **outputs: str) -> None:
         self._home = home
-        self._outputs = {words.replace("_", " "): said for words, said in outputs.items()}
+        self._outputs = {words.replace("_", " "): reported for words, reported in outputs.items()}
         self.ran: list[list[str]] = []
 
     def find(self, binary: str) -> str | None:
@@ -140,10 +140,10 @@ class Printed:
     ) -> CommandResult:
         words = [str(word) for word in argv[1:]]
         self.ran.append(words)
-        said = self._outputs.get(" ".join(words).replace("--", ""))
-        if said is None:
+        reported = self._outputs.get(" ".join(words).replace("--", ""))
+        if reported is None:
             return CommandResult(Exit(1, None), b"", b"Error: no such command")
-        return CommandResult(Exit(0, None), said.encode(), b"")
+        return CommandResult(Exit(0, None), reported.encode(), b"")
 
     async def dialog(
         self,
@@ -153,11 +153,11 @@ class Printed:
         env: Mapping[str, str] = {},
         limit: float = 20,
     ) -> object:
-        """An ACP agent that has two sessions, on two pages."""
+        """An ACP agent with two sessions, on two pages."""
         self.ran.append([str(word) for word in argv])
-        said = next(dialog)
+        reported = next(dialog)
         while True:
-            request = json.loads(said)
+            request = json.loads(reported)
             result: dict[str, object] = {"protocolVersion": 1}
             if request["method"] == "session/list":
                 page = request["params"].get("cursor", "")
@@ -166,7 +166,7 @@ class Printed:
                 result = {"sessions": [one], "nextCursor": "" if page else "1"}
             answer = {"jsonrpc": "2.0", "id": request["id"], "result": result}
             try:
-                said = dialog.send(json.dumps(answer).encode())
+                reported = dialog.send(json.dumps(answer).encode())
             except StopIteration as end:
                 return end.value
 

@@ -112,8 +112,8 @@ def test_the_tools_of_the_sessions_own_servers_are_recognized() -> None:
     spec = session_spec(cwd=Path("/proj"), servers={server: {"command": "x"}})
     wire = OpencodeRunWire(spec)
     wire.launch(spec, Prompt("go"))
-    said = recorded.splitlines()
-    received = [one for line in said for one in wire.decode(line)]
+    messages = recorded.splitlines()
+    received = [one for line in messages for one in wire.decode(line)]
     [call] = [one for one in received if isinstance(one, ToolStarted)]
     assert (call.tool, call.name, call.title) == (
         "MCP",
@@ -126,8 +126,8 @@ def test_each_process_reports_its_session_and_counts_from_zero() -> None:
     wire = OpencodeRunWire(SPEC)
     for recording in ("resume-turn1", "resume-turn2"):
         wire.launch(SPEC, Prompt("go"))
-        said = (RECORDINGS / "run" / recording / "wire.jsonl").read_bytes().splitlines()
-        received = [one for line in said for one in wire.decode(line)]
+        messages = (RECORDINGS / "run" / recording / "wire.jsonl").read_bytes().splitlines()
+        received = [one for line in messages for one in wire.decode(line)]
         assert AgentReady(native_id="ses_e2203c90effeZ5UuX3hS0FMcyc") in received
         assert [one.input_tokens for one in received if isinstance(one, UsageReported)] == [60]
 

@@ -1,7 +1,7 @@
-"""Plays a recording of Qwen Code's stream into a wire.
+"""Replays a recording of Qwen Code's stream into a wire.
 
-A recording is a folder with `wire.jsonl`: what the CLI wrote, or both directions as
-`{"dir": "out" | "in", "msg": …}`, where out is what the host sent, which is done to the wire too.
+A recording is a folder with `wire.jsonl`: the CLI's lines as written, or both directions as
+`{"dir": "out" | "in", "msg": …}`, where out is what the host sent, which is passed to the wire too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Writes `events.jsonl` beside each recording: `python -m tests.agents.qwen.regenerate_qwen`.
+"""Regenerates `events.jsonl` beside each recording: `python -m tests.agents.qwen.regenerate_qwen`.
 
-Read the difference before you commit it: a golden file says what is right, not what happens.
+Review the diff before you commit it: a golden file defines what is correct.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How Qwen Code is made to ask before every call, beside what others have set."""
+"""Qwen Code is configured to request approval before every call, beside the user's settings."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def variables(folder: Path, **more: str) -> Any:
 
 
 def request(kind: str, input: dict[str, Any], title: str = "x") -> PermissionRequested:
-    """As older versions ask, without the tool's name."""
+    """A request of older versions, without the tool's name."""
     call = {"toolCallId": "c1", "title": title, "kind": kind, "rawInput": input}
-    said = opened(row=ROW, dialect=QwenDialect).asks(1, call)
-    [asked] = [event for event in said if isinstance(event, PermissionRequested)]
+    reported = opened(row=ROW, dialect=QwenDialect).request_permission(1, call)
+    [asked] = [event for event in reported if isinstance(event, PermissionRequested)]
     return asked
 
 
@@ -119,9 +119,9 @@ def test_a_servers_tool_that_declares_itself_read_only_is_not_a_read() -> None:
 def test_a_tool_called_through_another_is_decided_by_its_own_name() -> None:
     talk = opened(row=ROW, dialect=QwenDialect)
     bridge = {"rawInput": {}, "kind": "other", "_meta": {"toolName": "tool_call"}}
-    talk.is_told("tool_call", toolCallId="c1", title="ToolCall", status="pending", **bridge)
+    talk.send_update("tool_call", toolCallId="c1", title="ToolCall", status="pending", **bridge)
     call = {"title": "{}", "kind": "other", "_meta": {"toolName": "mcp__tiny__shout"}}
-    *_, asked = talk.asks(1, {"toolCallId": "c1", "rawInput": {"text": "x"}, **call})
+    *_, asked = talk.request_permission(1, {"toolCallId": "c1", "rawInput": {"text": "x"}, **call})
 
     assert isinstance(asked, PermissionRequested)
     assert (asked.tool, server_of(asked)) == ("MCP", "tiny.shout")
@@ -129,9 +129,11 @@ def test_a_tool_called_through_another_is_decided_by_its_own_name() -> None:
 
 def test_the_model_gets_the_reason_of_a_denial() -> None:
     talk = opened(row=ROW, dialect=QwenDialect)
-    *_, asked = talk.asks(7, {"toolCallId": "c1", "kind": "read", "rawInput": {"file_path": "/x"}})
+    *_, asked = talk.request_permission(
+        7, {"toolCallId": "c1", "kind": "read", "rawInput": {"file_path": "/x"}}
+    )
     assert isinstance(asked, PermissionRequested)
     [reply] = talk.wire.answer(asked.request_id, Answer("deny", note="herons nest there"))
 
-    told = "The user denied this call: herons nest there"
-    assert reply["result"] == {"outcome": {"outcome": "selected", "optionId": told}}
+    message = "The user denied this call: herons nest there"
+    assert reply["result"] == {"outcome": {"outcome": "selected", "optionId": message}}

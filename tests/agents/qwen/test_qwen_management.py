@@ -1,4 +1,4 @@
-"""What Qwen Code tells besides a conversation, from its files and what it said."""
+"""Version, models and sessions of Qwen Code, from its files and recorded output."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def variables(**given: str) -> Callable[[str], str | None]:
 
 
 def test_it_reports_all_its_capabilities() -> None:
-    told = {
+    reported = {
         "install", "auth", "models", "sessions", "history", "servers", "server-add",
         "server-switch",
     }  # fmt: skip
-    assert capabilities(agent) == agent.info.can | told
+    assert capabilities(agent) == agent.info.can | reported
     assert agent.info.sign_in == HINT
 
 

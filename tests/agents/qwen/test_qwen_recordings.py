@@ -1,4 +1,4 @@
-"""Every recording of Qwen Code's stream gives the events that its golden file says."""
+"""Every recording of Qwen Code's stream gives the events of its golden file."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def test_each_result_ends_one_turn_with_one_usage(recording: Path) -> None:
 def test_the_last_message_of_a_successful_turn_is_its_result(recording: Path) -> None:
     received = play(recording)
     ends = [one for one in received if isinstance(one, TurnEnded)]
-    told = [
+    reported = [
         result["result"]
         for result, end in zip(_results(recording), ends, strict=True)
         if end.reason == "completed"
     ]
-    assert _last_messages(received) == told
+    assert _last_messages(received) == reported
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
@@ -115,8 +115,8 @@ def test_its_stream_protocol_conforms(version: str) -> None:
 
 
 def _results(recording: Path) -> list[dict[str, str]]:
-    said = [one["msg"] for one in lines(recording) if one["dir"] == "in"]
-    return [msg for msg in said if msg["type"] == "result"]
+    messages = [one["msg"] for one in lines(recording) if one["dir"] == "in"]
+    return [msg for msg in messages if msg["type"] == "result"]
 
 
 def _last_messages(received: list[Said]) -> list[str]:

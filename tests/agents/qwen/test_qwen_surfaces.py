@@ -1,4 +1,4 @@
-"""How Qwen Code is started, and what no recording of it holds."""
+"""How Qwen Code is started, and what no recording of it contains."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_question_is_one_and_its_answer_goes_beside_the_outcome() -> None:
     qwen = talk()
     question = {"question": "Which colour?", "header": "Colour", "options": [{"label": "Blue"}]}
     call = {"toolCallId": "c", "kind": "think", "rawInput": {"questions": [question]}}
-    *_, asked = qwen.asks(0, call, "allow_once", "reject_once")
+    *_, asked = qwen.request_permission(0, call, "allow_once", "reject_once")
     assert isinstance(asked, QuestionAsked)
 
     answer = Answer("allow", answers={"Which colour?": "Blue", "Which size?": "Big"})
@@ -107,7 +107,7 @@ def test_a_question_is_one_and_its_answer_goes_beside_the_outcome() -> None:
 def test_a_question_that_is_not_answered_is_cancelled() -> None:
     qwen = talk()
     call = {"toolCallId": "c", "rawInput": {"questions": [{"question": "Which?"}]}}
-    *_, asked = qwen.asks(0, call)
+    *_, asked = qwen.request_permission(0, call)
     assert isinstance(asked, QuestionAsked)
     [sent] = qwen.wire.answer(asked.request_id, Answer("deny"))
     assert sent["result"] == {"outcome": {"outcome": "cancelled"}}
@@ -116,7 +116,9 @@ def test_a_question_that_is_not_answered_is_cancelled() -> None:
 def test_an_option_that_would_store_a_rule_is_not_chosen_to_allow() -> None:
     qwen = talk()
     call = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "touch x"}}
-    *_, asked = qwen.asks(0, call, "allow_always", "allow_always", "allow_once", "reject_once")
+    *_, asked = qwen.request_permission(
+        0, call, "allow_always", "allow_always", "allow_once", "reject_once"
+    )
     assert isinstance(asked, PermissionRequested)
     [sent] = qwen.wire.answer(asked.request_id, Answer("allow"))
     assert sent["result"]["outcome"]["optionId"] == "the-allow_once"
@@ -213,9 +215,9 @@ def test_a_request_that_was_not_answered_in_time_is_withdrawn() -> None:
 
 def test_an_unknown_request_is_refused_and_stored() -> None:
     request = {"type": "control_request", "request_id": "r", "request": {"subtype": "dance"}}
-    _, (reply, kept) = stream(request)
+    _, (reply, stored) = stream(request)
     assert reply.message["response"]["subtype"] == "error"
-    assert isinstance(kept, Unrecognized)
+    assert isinstance(stored, Unrecognized)
 
 
 @pytest.mark.parametrize(("code", "kind"), [(53, "turn_limit"), (1, None)])

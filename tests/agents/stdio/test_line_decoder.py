@@ -1,4 +1,4 @@
-"""Hearing: no line, however strange, raises or is lost; what it gives can be stored and read."""
+"""Decoding: no line raises or is lost, and the events of each can be stored and read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ import json
 import pytest
 
 from tests.agents.plain import PlainWire
-from tillerman.agents.stdio.line_decoder import MAX_DEPTH, LineDecoder, deeper_than
-from tillerman.agents.stdio.line_splitter import OverlongLine, PartialLine
+from tillerman.agents.stdio.line_decoder import (
+    MAX_DEPTH,
+    LineDecoder,
+    OverlongLine,
+    PartialLine,
+    deeper_than,
+)
 from tillerman.core.agent import DecodedLine
 from tillerman.core.events import (
     Event,
@@ -27,7 +32,7 @@ DONE = TurnEnded(reason="completed")
 
 
 def received(*lines: bytes) -> list[DecodedLine]:
-    found, _ = LineDecoder(PlainWire(SPEC), 1000).understand(lines)
+    found, _ = LineDecoder(PlainWire(SPEC), 1000).decode_batch(lines)
     return found
 
 
@@ -88,7 +93,7 @@ def test_a_truncated_line_is_never_taken_for_a_whole_one(tail: bytes) -> None:
 
 
 class Deep(PlainWire):
-    """Gives back as a tool's input whatever it hears."""
+    """Returns every line that it decodes as a tool's input."""
 
     def decode(self, line: bytes) -> list[Event]:  # type: ignore[override]
         input = json.loads(line)
@@ -97,10 +102,10 @@ class Deep(PlainWire):
 
 @pytest.mark.parametrize("depth", [10, MAX_DEPTH, MAX_DEPTH + 1, 400, 900, 950, 990, 5000])
 def test_decoded_lines_can_be_stored_with_less_stack_left(depth: int) -> None:
-    """A reader of the log may stand 500 calls deeper than the one who decoded the line."""
+    """A reader of the log may be 500 calls deeper in the stack than the decoder of the line."""
     line = b'{"a":' * depth + b"1" + b"}" * depth
     receiving = LineDecoder(Deep(session_spec(cwd=SPEC.cwd)), 1_000_000)
-    (((_, (event,), _),), _) = receiving.understand([line])
+    (((_, (event,), _),), _) = receiving.decode_batch([line])
     assert isinstance(event, ToolStarted if depth <= MAX_DEPTH else Unrecognized)
 
     def deeper(calls: int) -> Event:

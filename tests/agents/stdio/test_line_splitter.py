@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tillerman.agents.stdio.line_splitter import HEAD, Line, LineSplitter, OverlongLine, PartialLine
+from tillerman.agents.stdio.line_decoder import HEAD, Line, LineSplitter, OverlongLine, PartialLine
 
 CHUNKS = (1, 7, 64, 65536)
 CAP = 50
@@ -40,7 +40,7 @@ def split(data: bytes, chunk: int, cap: int = CAP) -> tuple[list[Line], list[byt
 
 
 def expected(data: bytes, cap: int = CAP) -> tuple[list[Line], list[bytes]]:
-    """What the lines are, said as plainly as can be."""
+    """The expected lines, computed in the simplest way."""
     found: list[Line] = []
     spilled: list[bytes] = []
     *whole, rest = data.split(b"\n")

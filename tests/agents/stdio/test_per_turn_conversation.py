@@ -1,4 +1,4 @@
-"""A process for each turn: what keeps it from starting ends the turn, and what it was lent goes."""
+"""A process for each turn: a failed start ends the turn, and temporary files are removed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAY_ALL = """printf '{"say": "%s"}\\n{"end": "completed"}\\n' "$(cat -; cat lent
 
 
 class Lending(PerTurnWire):
-    """Puts a file in place, and knows what one exit means."""
+    """Places a file, and explains one exit."""
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
         launch = super().launch(spec, prompt)

@@ -1,4 +1,4 @@
-"""The asynchronous ends of pipes: bounded, in order, and never waiting for somebody else."""
+"""The asynchronous ends of pipes: bounded, in order, and never blocked by each other."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def unread(fd: int) -> int:
 
 
 async def test_a_read_limit_is_exact_even_for_single_bytes(pipe: tuple[int, int]) -> None:
-    """A byte costs more memory than itself, and counts for as much."""
+    """A byte costs more memory than itself, and the limit counts that."""
     theirs, ours = pipe
     reader = PipeReader(theirs, rest=0)
     room = HIGH_WATER // (1 + KEEPING)
     for _ in range(room):
         os.write(ours, b"x")
         async with asyncio.timeout(5):
-            while unread(theirs):  # noqa: ASYNC110 - each byte is to be a chunk of its own
+            while unread(theirs):  # noqa: ASYNC110 - each byte is a separate chunk
                 await asyncio.sleep(0)
     for _ in range(1000):
         os.write(ours, b"x")
@@ -74,8 +74,8 @@ async def test_of_many_busy_pipes_each_is_read_less_often() -> None:
     async with asyncio.timeout(10):
         await asyncio.gather(*reading)
     took = time.monotonic() - begin
-    said = b"".join(b"%03d" % number for number in range(200))
-    assert [b"".join(each) for each in chunks] == [said] * len(pipes)
+    message = b"".join(b"%03d" % number for number in range(200))
+    assert [b"".join(each) for each in chunks] == [message] * len(pipes)
     most = took / (REST * len(pipes)) + 2  # the first rests are shorter
     assert sum(map(len, chunks)) / len(pipes) <= most
 
@@ -100,8 +100,8 @@ async def test_many_busy_pipes_are_read_together() -> None:
         os.close(ours)
     async with asyncio.timeout(10):
         await asyncio.gather(*reading)
-    settled = [len(each) for each in rounds[len(rounds) // 2 : -2]]
-    assert sum(settled) / len(settled) > 8  # of the thirty that a round holds
+    resolved = [len(each) for each in rounds[len(rounds) // 2 : -2]]
+    assert sum(resolved) / len(resolved) > 8  # of the thirty that a round holds
 
 
 async def test_a_single_busy_pipe_is_read_at_once(pipe: tuple[int, int]) -> None:

@@ -1,4 +1,4 @@
-"""What an agent says is compared with what it stores, which its model is told later."""
+"""What an agent sends is compared with what it stores for its model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from tests.agents.listening import Listener, listening
 from tests.agents.plain import ASKS, PlainWire, python
 from tillerman.agents.stdio.agent import StdioAgent
-from tillerman.agents.stdio.recorded_conversation import Recorded, RecordedConversation, kept_part
+from tillerman.agents.stdio.recorded_conversation import Recorded, RecordedConversation, stored_part
 from tillerman.core.agent import AgentInfo, Conversation, Host, Prompt, SessionSpec
 from tillerman.core.events import MessageChunk, MessageWithdrawn, TurnEnded
 from tillerman.testing.test_host import PlainHost
 
-# Says each attempt of a story, stores the last if it is to be kept, and reports success.
+# Sends each attempt of a story, stores the last if it has to be, and reports success.
 PROGRAM = """
 for line in sys.stdin:
     story = json.loads(json.loads(line)["prompt"])
@@ -59,8 +59,8 @@ def story(random: Random) -> dict[str, object]:
     return {"attempts": attempts, "stored": random.random() < 0.8}
 
 
-def said(talk: Listener, since: int) -> str:
-    """By the one rule of the log: a message that is taken back is not said."""
+def emitted_text(talk: Listener, since: int) -> str:
+    """The text by the log's own rule: a withdrawn message does not count."""
     text: dict[str, str] = {}
     for event in talk.events[since:]:
         match event:
@@ -80,20 +80,23 @@ async def test_the_log_has_what_the_agent_stored(
     random = Random(seed)
     async with listening(_Stores(record), spec, host) as talk:
         for _ in range(8):
-            told = story(random)
+            reported = story(random)
             since, ends = len(talk.events), len(talk.of(TurnEnded))
-            await talk.conversation.prompt(Prompt(json.dumps(told)))
+            await talk.conversation.prompt(Prompt(json.dumps(reported)))
             await talk.until(lambda ends=ends: len(talk.of(TurnEnded)) > ends)
             end = talk.of(TurnEnded)[-1]
             assert isinstance(end, TurnEnded)
-            attempts = told["attempts"]
+            attempts = reported["attempts"]
             assert isinstance(attempts, list)
-            if told["stored"]:
-                kept = attempts[-1]
-                assert (end.reason, said(talk, since)) == ("completed", kept), told
+            if reported["stored"]:
+                stored = attempts[-1]
+                assert (end.reason, emitted_text(talk, since)) == ("completed", stored), reported
             else:
-                assert end.failure, told
-                assert (end.failure.kind, said(talk, since)) == ("stream_broken", "".join(attempts))
+                assert end.failure, reported
+                assert (end.failure.kind, emitted_text(talk, since)) == (
+                    "stream_broken",
+                    "".join(attempts),
+                )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,7 @@ async def test_the_log_has_what_the_agent_stored(
 def test_only_output_before_the_stored_answer_is_dropped(
     answer: str, reply: str, kept: str | None
 ) -> None:
-    assert kept_part(answer, reply) == kept
+    assert stored_part(answer, reply) == kept
 
 
 async def test_a_record_without_the_prompt_decides_nothing(

@@ -1,4 +1,4 @@
-"""A wire that reads stderr hears it while the program runs, between the lines of its stream."""
+"""A wire that reads stderr gets it while the program runs, between the lines of its stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stdio layer against real children: however they end, a turn ends once, and in time."""
+"""The stdio layer with real child processes: however they end, a turn ends once, and in time."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def bad_exit(how: str) -> TurnEnded:
 
 
 def alive(folder: Path) -> list[str]:
-    """Command lines of the processes that work in a folder."""
+    """Command lines of the processes whose working directory is this folder."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -192,7 +192,7 @@ DEMO = (RECORDINGS / "mock" / "demo" / "wire.jsonl").read_bytes()
 
 
 class FromFile(MockWire):
-    """The mock's words, said by any program."""
+    """The mock's messages, written by any program."""
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
         return Launch(spec.native.options["argv"])
@@ -214,9 +214,9 @@ os.kill(os.getpid(), signal.SIGKILL)
     async with listening(FEEDER, python(program, project), host) as agent:
         await agent.turn("go")
         await agent.over()
-        said = receive(FEEDER, DEMO[:offset], 65536)
-        end = [] if DONE in said else [crashed("signal 9")]
-        assert agent.events[1:] == [*said, AgentExited(signal=9), *end]
+        reported = receive(FEEDER, DEMO[:offset], 65536)
+        end = [] if DONE in reported else [crashed("signal 9")]
+        assert agent.events[1:] == [*reported, AgentExited(signal=9), *end]
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 65536])
@@ -306,7 +306,7 @@ async def test_closing_within_a_turn_cancels_it(
 async def test_a_turn_begun_at_the_end_of_another_can_be_cancelled(
     host: PlainHost, project: Path
 ) -> None:
-    """The next prompt may come before the last turn's events are all consumed."""
+    """The next prompt may arrive before the last turn's events are all consumed."""
     program = """
 if len(sys.argv) > 1: time.sleep(600)
 print('{"ready": "n1"}'); print('{"end": "completed"}')
@@ -374,7 +374,7 @@ print(json.dumps({"end": "completed"}))
         assert agent.of(AgentReady) == [AgentReady(native_id="n1")] * 2
 
 
-async def test_an_agent_that_wakes_by_itself_and_dies_gets_its_end(
+async def test_an_agent_that_starts_its_own_turn_and_exits_gets_its_end(
     host: PlainHost, project: Path
 ) -> None:
     program = """
@@ -463,8 +463,8 @@ async def test_an_agent_that_woke_before_it_read_the_prompt_ends_the_turn_with_i
         await agent.turn("go")
         await agent.turn("on")
         await agent.over()
-        said = [event for event in agent.events if isinstance(event, TurnStarted | TurnEnded)]
-        assert (said, agent.text) == ([DONE, DONE], "my own; your answerand the next")
+        messages = [event for event in agent.events if isinstance(event, TurnStarted | TurnEnded)]
+        assert (messages, agent.text) == ([DONE, DONE], "my own; your answerand the next")
 
 
 async def test_a_turn_within_a_working_turn_is_emitted_as_received(
@@ -476,8 +476,8 @@ async def test_a_turn_within_a_working_turn_is_emitted_as_received(
     async with listening(LONG_LIVED, python(program, project), host) as agent:
         await agent.conversation.prompt(Prompt("go"))
         await agent.until(lambda: len(agent.of(TurnEnded)) == 2)
-        said = [event for event in agent.events if isinstance(event, TurnStarted | TurnEnded)]
-        assert said == [TurnStarted(origin="agent"), DONE, TurnStarted(origin="agent"), DONE]
+        messages = [event for event in agent.events if isinstance(event, TurnStarted | TurnEnded)]
+        assert messages == [TurnStarted(origin="agent"), DONE, TurnStarted(origin="agent"), DONE]
 
 
 async def test_an_agent_found_working_can_be_cancelled(host: PlainHost, project: Path) -> None:
@@ -514,7 +514,7 @@ sys.exit(1)
         assert exited.detail == "e" * (40 * 1024 - 7) + "the end"
 
 
-async def test_an_overlong_line_is_counted_hashed_and_spilled_and_the_stream_goes_on(
+async def test_an_overlong_line_is_counted_hashed_and_spilled_and_the_stream_continues(
     tmp_path: Path, project: Path
 ) -> None:
     line = b'{"say": "' + b"long" * 50_000 + b'"}'
@@ -548,7 +548,7 @@ print('{"end": "completed"}')
 async def test_a_slow_reader_blocks_the_child_and_nothing_is_lost(
     host: PlainHost, project: Path
 ) -> None:
-    """The child writes 8 MB as fast as it may, and tells in a file how far it got."""
+    """The child writes 8 MB as fast as possible, and records its progress in a file."""
     program = """
 sys.stdin.readline()
 with open("progress", "w") as file:
@@ -567,7 +567,7 @@ print('{"end": "completed"}')
     first = await anext(received)
     progress = project / "progress"
     seen = None
-    for _ in range(50):  # until the child stands still for a while
+    for _ in range(50):  # until the child makes no progress for a while
         await asyncio.sleep(0.1)
         now = progress.read_text()
         if seen == now:

@@ -1,4 +1,4 @@
-"""A turn that we stopped is cancelled, whatever its agent reports of it."""
+"""A turn that we stopped is cancelled, whatever its agent reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One script in every API that the scripted model speaks, over plain HTTP."""
+"""One script in every API of the scripted model, over plain HTTP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a client of one API asks, and where it finds the answer."""
+    """How a client of one API sends requests, and where it finds the answer."""
 
     api: str
     path: str
@@ -104,7 +104,9 @@ def _post(base_url: str, path: str, body: Body) -> tuple[int, bytes]:
         connection.close()
 
 
-async def said(double: ModelDouble, dialect: Dialect, *messages: str, tools: bool = True) -> str:
+async def reply_text(
+    double: ModelDouble, dialect: Dialect, *messages: str, tools: bool = True
+) -> str:
     _, raw = await post(double, dialect.path, dialect.asking(*messages, tools=tools))
     return dialect.text(json.loads(raw))
 
@@ -124,9 +126,9 @@ async def test_the_step_is_the_number_of_replies_since_the_tag(
 ) -> None:
     double.scenarios |= {"a": [reply(Say("a0")), reply(Say("a1"))], "b": [reply(Say("b0"))]}
 
-    assert await said(double, dialect, "@@a@@ go") == "a0"
-    assert await said(double, dialect, "@@a@@ go", "a0", "more") == "a1"
-    assert await said(double, dialect, "@@a@@ go", "a0", "now @@b@@") == "b0"
+    assert await reply_text(double, dialect, "@@a@@ go") == "a0"
+    assert await reply_text(double, dialect, "@@a@@ go", "a0", "more") == "a1"
+    assert await reply_text(double, dialect, "@@a@@ go", "a0", "now @@b@@") == "b0"
     assert [turn.api for turn in double.turns] == [dialect.api] * 3
 
 
@@ -136,8 +138,8 @@ async def test_a_background_request_of_the_cli_takes_no_step(
 ) -> None:
     double.scenarios["a"] = [attempts(reply(Say("first")), reply(Say("second")))]
 
-    assert await said(double, dialect, "@@a@@ title this", tools=False) == "ok"
-    assert await said(double, dialect, "@@a@@ go") == "first"
+    assert await reply_text(double, dialect, "@@a@@ title this", tools=False) == "ok"
+    assert await reply_text(double, dialect, "@@a@@ go") == "first"
     assert [request.kind for request in double.requests] == ["background", "turn"]
 
 
@@ -147,7 +149,7 @@ async def test_the_prompt_sent_to_the_model_can_be_read_again(
 ) -> None:
     double.scenarios["a"] = [reply(Say("a0")), reply(Say("a1"))]
 
-    await said(double, dialect, "@@a@@ one", "a0", "two")
+    await reply_text(double, dialect, "@@a@@ one", "a0", "two")
 
     [turn] = double.turns
     api = api_of(turn)
@@ -206,9 +208,9 @@ async def test_a_closed_stream_ends_properly_and_without_a_finish_reason(
 
     events = await stream(double, dialect)
 
-    told = json.dumps(events)
-    assert "half" in told
-    assert not re.search(r"STOP|\"finish_reason\": \"|response.completed|message_stop", told)
+    reported = json.dumps(events)
+    assert "half" in reported
+    assert not re.search(r"STOP|\"finish_reason\": \"|response.completed|message_stop", reported)
 
 
 _ALL = reply(

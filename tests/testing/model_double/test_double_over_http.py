@@ -63,7 +63,7 @@ def _post(base_url: str, body: Body, path: str) -> tuple[int, bytes]:
         connection.close()
 
 
-async def said(double: ModelDouble, *messages: str, **more: Any) -> str:
+async def reply_text(double: ModelDouble, *messages: str, **more: Any) -> str:
     _, raw = await post(double, asking(*messages, **more))
     return str(json.loads(raw)["content"][0]["text"])
 
@@ -161,11 +161,11 @@ async def test_the_step_is_the_number_of_replies_since_the_tag(double: ModelDoub
         "b": [reply(Say("b0")), reply(Say("b1"))],
     }
 
-    assert await said(double, "@@a@@ go") == "a0"
-    assert await said(double, "@@a@@ go") == "a0"
-    assert await said(double, "@@a@@ go", "a0", "more") == "a1"
-    assert await said(double, "@@a@@ go", "a0", "now @@b@@") == "b0"
-    assert await said(double, "@@a@@ go", "a0", "now @@b@@", "b0", "more") == "b1"
+    assert await reply_text(double, "@@a@@ go") == "a0"
+    assert await reply_text(double, "@@a@@ go") == "a0"
+    assert await reply_text(double, "@@a@@ go", "a0", "more") == "a1"
+    assert await reply_text(double, "@@a@@ go", "a0", "now @@b@@") == "b0"
+    assert await reply_text(double, "@@a@@ go", "a0", "now @@b@@", "b0", "more") == "b1"
 
 
 async def test_concurrent_conversations_keep_to_their_lanes(double: ModelDouble) -> None:
@@ -177,7 +177,7 @@ async def test_concurrent_conversations_keep_to_their_lanes(double: ModelDouble)
         messages = [f"@@lane{n}@@"]
         answers = []
         for _ in range(5):
-            answers.append(await said(double, *messages))
+            answers.append(await reply_text(double, *messages))
             messages += [answers[-1], "go on"]
         return answers
 
@@ -189,19 +189,19 @@ async def test_concurrent_conversations_keep_to_their_lanes(double: ModelDouble)
 async def test_a_tag_may_name_the_step_to_begin_with(double: ModelDouble) -> None:
     double.scenarios["a"] = [reply(Say("a0")), reply(Say("a1")), reply(Say("a2"))]
 
-    assert await said(double, "@@a:1@@ go") == "a1"
-    assert await said(double, "@@a:1@@ go", "a1", "more") == "a2"
+    assert await reply_text(double, "@@a:1@@ go") == "a1"
+    assert await reply_text(double, "@@a:1@@ go", "a1", "more") == "a2"
 
 
 async def test_a_summary_keeps_the_place_in_the_script(double: ModelDouble) -> None:
     double.scenarios["a"] = [reply(Say("a0")), reply(Say("a1"))]
-    wish = "Write an <analysis> block and a <summary> block."
+    option = "Write an <analysis> block and a <summary> block."
 
-    summary = await said(double, "@@a@@ go", "a0", wish)
-    after = await said(double, f"The story so far: {summary} Go on.")
+    summary = await reply_text(double, "@@a@@ go", "a0", option)
+    after = await reply_text(double, f"The story so far: {summary} Go on.")
 
-    kept = "<summary>What went before: @@a:1@@</summary>"
-    assert (summary, after) == (f"<state_snapshot>{kept}</state_snapshot>", "a1")
+    stored = "<summary>What went before: @@a:1@@</summary>"
+    assert (summary, after) == (f"<state_snapshot>{stored}</state_snapshot>", "a1")
     assert [request.kind for request in double.requests] == ["summary", "turn"]
 
 
@@ -217,7 +217,7 @@ async def test_a_tag_in_the_text_of_the_cli_changes_no_lane(
 ) -> None:
     double.scenarios |= {"a": [reply(Say("a0")), reply(Say("a1"))], "b": [reply(Say("b0"))]}
 
-    assert await said(double, "@@a@@", "a0", aside) == "a1"
+    assert await reply_text(double, "@@a@@", "a0", aside) == "a1"
 
 
 async def test_a_tag_in_a_tool_result_changes_no_lane(double: ModelDouble) -> None:
@@ -299,7 +299,7 @@ async def test_a_stall_lasts_its_time(double: ModelDouble) -> None:
 async def test_a_hold_waits_for_its_release(double: ModelDouble) -> None:
     double.scenarios[""] = [reply(ReplyHold("gate"), Say("through"))]
 
-    pending = asyncio.create_task(said(double, "hi"))
+    pending = asyncio.create_task(reply_text(double, "hi"))
     await double.seen()
     assert not (await asyncio.wait({pending}, timeout=0.1))[0]
     double.release("gate")
@@ -327,7 +327,7 @@ async def test_a_function_may_choose_the_reply(double: ModelDouble) -> None:
 
     double.scenarios["echo"] = echo
 
-    assert await said(double, "@@echo@@ cuckoo") == "echo: @@echo@@ cuckoo"
+    assert await reply_text(double, "@@echo@@ cuckoo") == "echo: @@echo@@ cuckoo"
 
 
 async def test_a_script_that_raises_is_reported(double: ModelDouble) -> None:
@@ -375,8 +375,8 @@ async def test_a_background_request_of_the_cli_takes_no_step(
 ) -> None:
     double.scenarios["a"] = [attempts(reply(Say("first")), reply(Say("second")))]
 
-    assert await said(double, "@@a@@ title this", **chore) == answer
-    assert await said(double, "@@a@@ go", tools=[{"name": "Bash"}]) == "first"
+    assert await reply_text(double, "@@a@@ title this", **chore) == answer
+    assert await reply_text(double, "@@a@@ go", tools=[{"name": "Bash"}]) == "first"
     assert [request.kind for request in double.requests] == ["background", "turn"]
 
 
