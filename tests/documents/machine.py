@@ -1,8 +1,8 @@
-"""A user's machine for command blocks: bash, a git project, and stand-ins for what is elsewhere.
+"""A user's machine for command blocks: bash, a git project, and stand-ins for external programs.
 
-`tillerman` is the real program. Names of agents that are installed from elsewhere become the mock
+`tillerman` is the real program. Names of agents that are installed separately become the mock
 agent, and commands that run until they are interrupted are interrupted after a moment. `ssh` runs
-its command here.
+its command locally.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GIT = ("-c", "user.name=A", "-c", "user.email=a@example.com")
 
 
 class Machine:
-    """In a folder of its own."""
+    """A machine in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"

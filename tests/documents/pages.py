@@ -33,8 +33,8 @@ class Block:
 def pages() -> list[Path]:
     """README.md, SECURITY.md and docs/, without the decisions, which are history."""
     docs = sorted((CHECKOUT / "docs").rglob("*.md"))
-    kept = [path for path in docs if "decisions" not in path.parts]
-    return [CHECKOUT / "README.md", CHECKOUT / "SECURITY.md", *kept]
+    stored = [path for path in docs if "decisions" not in path.parts]
+    return [CHECKOUT / "README.md", CHECKOUT / "SECURITY.md", *stored]
 
 
 def blocks(language: str = "") -> list[Block]:

@@ -1,4 +1,4 @@
-"""Every link of the documents leads to a file and a heading that exist."""
+"""Every link of the documents refers to a file and a heading that exist."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_page_is_in_the_index() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """As a forge makes them of headings."""
+    """Anchors of headings, as a forge generates them."""
     found: set[str] = set()
     for heading in _HEADING.findall(without_blocks(page.read_text("utf-8"))):
         text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
-import tomllib
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -17,6 +17,7 @@ from tests.documents.pages import pages
 from tillerman import agents
 from tillerman.core.capabilities import capabilities
 from tillerman.core.failure import Failure, FailureKind
+from tillerman.core.tools import TOOLS, class_of
 from tillerman.paths import Paths
 from tillerman.surfaces import exit_codes
 from tillerman.surfaces.cli.parsing.argparse_errors import option_strings, subcommands
@@ -27,6 +28,15 @@ from tillerman.surfaces.exit_codes import exit_code
 DOCS = CHECKOUT / "docs"
 KINDS = get_args(FailureKind)
 _ROW = re.compile(r"^\| (.*?) \| ", re.MULTILINE)
+_OF_PYTHON = {
+    "Any", "AsyncGenerator", "AsyncIterator", "Callable", "False", "Future", "Generator",
+    "Iterable", "Iterator", "Literal", "Mapping", "None", "Path", "Self", "Sequence", "True",
+    "TypedDict", "Unpack",
+}  # fmt: skip
+_OF_AGENTS_AND_SURFACES = {  # what implements an agent or a surface; no program needs them
+    "ALLOW", "Config", "Conversation", "DENY", "Host", "Paths", "ProjectRules", "PythonTool",
+    "ServeOptions", "SessionSpec",
+}  # fmt: skip
 _OTHER_WORDS = {"nothing happens in a script", "a call is denied, and you do not know why"}
 
 
@@ -34,6 +44,46 @@ _OTHER_WORDS = {"nothing happens in a script", "a call is denied, and you do not
 def test_every_kind_of_failure_is_named(page: str) -> None:
     text = (DOCS / page).read_text()
     assert [kind for kind in KINDS if f"`{kind}`" not in text] == []
+
+
+def test_every_type_that_the_reference_names_is_described() -> None:
+    pages = [(DOCS / f"reference/{name}.md").read_text() for name in ("api", "events", "errors")]
+    pages[1] = pages[1].partition("\n## Tools\n")[0]
+    code = " ".join(re.findall(r"`([^`\n]+)`", "".join(pages[:2])))
+    described = set(re.findall(r"^#+ (?:sync\.)?(\w+)", "".join(pages), re.MULTILINE))
+    described |= set(re.findall(r"core\.events\.(\w+)`", pages[1]))
+    described |= set(re.findall(r"^\| `([A-Z]\w+)` \|", pages[0], re.MULTILINE))
+    named = set(re.findall(r"\b[A-Z][a-zA-Z]+\b", code))
+    assert named - described - _OF_PYTHON - _OF_AGENTS_AND_SURFACES == set()
+
+
+def test_the_reference_names_what_a_session_and_a_harness_have() -> None:
+    text = (DOCS / "reference/api.md").read_text()
+    for section, names in {"Session": ["id"], "Harness": ["sessions", "management"]}.items():
+        part = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+        assert [name for name in names if f"| `{name}` |" not in part] == []
+
+
+def recorded_requests() -> Iterator[dict[str, Any]]:
+    """Of the golden events of every agent's recordings."""
+    for path in sorted((CHECKOUT / "tests/recordings").rglob("*.json*")):
+        for line in path.read_text("utf-8").splitlines():
+            if '"permission_requested"' in line:
+                told = json.loads(line)
+                event = told.get("event", told)
+                if event.get("type") == "permission_requested":
+                    yield event
+
+
+def test_a_request_has_its_command_or_its_files_under_one_name_for_every_agent() -> None:
+    requests = list(recorded_requests())
+    assert len(requests) >= 40
+    for request in requests:
+        if request["tool"] == "Bash":
+            assert isinstance(request["input"]["command"], str), request
+        if class_of(request["tool"]) in ("read", "write"):
+            assert request["paths"], request
+        assert request["tool"] in TOOLS, request
 
 
 def test_every_symptom_is_a_message_or_a_kind_of_failure() -> None:
@@ -54,7 +104,7 @@ def test_every_kind_of_a_failed_turn_has_a_next_step_here_or_in_the_log() -> Non
     text = (DOCS / "troubleshooting.md").read_text()
     of_the_vendor = {"not_installed", "output_limit", "refused", "api_error", "stream_broken"}
     missing = [kind for kind in KINDS if f"`{kind}`" not in text]
-    assert set(missing) == of_the_vendor | {"agent_failed"}  # the failure has a hint of its own
+    assert set(missing) == of_the_vendor | {"agent_failed"}  # the failure has its own hint
 
 
 def test_the_tests_that_the_security_model_names_exist() -> None:
@@ -74,7 +124,7 @@ def test_every_path_of_the_state_is_named() -> None:
 @pytest.mark.parametrize(
     "name", ["claude", "codex", "gemini", "qwen", "opencode", "copilot", "cursor"]
 )
-def test_an_agent_is_installed_as_it_says_itself(name: str) -> None:
+def test_an_agent_is_installed_by_its_own_instructions(name: str) -> None:
     text = (DOCS / "getting-started.md").read_text()
     info = agents.load(name).info
     assert f"### {info.title}\n" in text
@@ -101,15 +151,6 @@ def test_the_exit_codes_are_those_of_the_code(page: str) -> None:
 def test_no_page_names_a_path_of_one_machine() -> None:
     for page in pages():
         assert not re.search(r"/(root|work)/|/home/\w", page.read_text()), page.name
-
-
-def test_every_promise_of_the_readme_names_tests_that_exist() -> None:
-    shown = tomllib.loads(Path(__file__).with_name("claims.toml").read_text())
-    promised = re.findall(r"^- \*\*(.+?)\*\*", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
-    assert list(shown) == promised
-    for test in [test for tests in shown.values() for test in tests]:
-        path, _, name = test.partition("::")
-        assert f"def {name}(" in (CHECKOUT / path).read_text(), test
 
 
 def leaves(parser: ArgumentParser, path: str = "") -> Iterator[tuple[str, ArgumentParser]]:

@@ -1,4 +1,4 @@
-"""Runs the programs of `examples/` as a user does: each in a process, in a folder of its own."""
+"""Runs the programs of `examples/` as a user does: each in a process, in a separate folder."""
 
 from __future__ import annotations
 

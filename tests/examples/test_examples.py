@@ -1,4 +1,4 @@
-"""Each program of `examples/` does what its docstring says, with the mock agent."""
+"""Each program of `examples/` does what its docstring states, with the mock agent."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_there_are_ten_examples_and_each_has_a_test() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
-def test_an_example_is_short_and_says_how_to_start_it(program: Path) -> None:
+def test_an_example_is_short_and_describes_how_to_start_it(program: Path) -> None:
     text = program.read_text()
     assert text.count("\n") < 60
     assert f"python examples/{program.name}" in (ast.get_docstring(ast.parse(text)) or "")
 
 
-def test_stream_prints_words_and_calls_in_order(folder: ExampleFolder) -> None:
+def test_stream_prints_messages_and_calls_in_order(folder: ExampleFolder) -> None:
     prompt = script({"say": "First."}, {"run": "echo hi"}, {"say": "Last."})
     text = "\n".join(lines(folder.run("stream", "mock", prompt)))
     assert re.fullmatch(r"First\.\n\[Bash `echo hi`\] completed\nLast\.", text)
@@ -59,30 +59,33 @@ def test_answers_in_code_allow_edits_and_deny_commands(folder: ExampleFolder) ->
         {"question": [question]},
         {"say": "You chose {answer}"},
     )
-    told = lines(folder.run("answer_in_code", "mock", prompt))
-    assert [line.split()[:2] for line in told[:2]] == [["completed", "Write"], ["denied", "Bash"]]
-    assert "red" in told[-1]
+    reported = lines(folder.run("answer_in_code", "mock", prompt))
+    assert [line.split()[:2] for line in reported[:2]] == [
+        ["completed", "Write"],
+        ["denied", "Bash"],
+    ]
+    assert "red" in reported[-1]
     assert [path.name for path in folder.project.iterdir()] == ["a.txt"]
 
 
 def test_twenty_sessions_answer_in_order(folder: ExampleFolder) -> None:
-    told = lines(folder.run("twenty_sessions"))
-    assert len(told) == 21
-    for n, line in enumerate(told[:-1], 1):
+    reported = lines(folder.run("twenty_sessions"))
+    assert len(reported) == 21
+    for n, line in enumerate(reported[:-1], 1):
         assert line.split(None, 2) == [str(n), "completed", f"This is number {n}."]
-    assert told[-1].startswith("20 sessions, ")
+    assert reported[-1].startswith("20 sessions, ")
 
 
 def test_a_resumed_session_is_followed_by_a_second_program(folder: ExampleFolder) -> None:
-    told = lines(folder.run("resume_and_follow"))
-    assert told[0] == "Hello. [turn 1 completed]"
-    assert told[1].startswith("Before, you said: [")
-    assert told[1].endswith("[turn 2 completed]")
+    reported = lines(folder.run("resume_and_follow"))
+    assert reported[0] == "Hello. [turn 1 completed]"
+    assert reported[1].startswith("Before, you said: [")
+    assert reported[1].endswith("[turn 2 completed]")
 
 
 def test_a_structured_answer_is_printed(folder: ExampleFolder) -> None:
-    told = lines(folder.run("structured_output"))
-    assert told == ["risk low: Parses dates.", "- no tests"]
+    reported = lines(folder.run("structured_output"))
+    assert reported == ["risk low: Parses dates.", "- no tests"]
 
 
 @pytest.mark.parametrize(
@@ -102,19 +105,19 @@ def test_a_wrong_answer_or_a_spent_budget_is_exit_1(
 
 def test_fallback_uses_the_next_agent_when_the_first_cannot_start(folder: ExampleFolder) -> None:
     folder.agent("absent", "no-such-program-anywhere")
-    told = lines(folder.run("fallback", "absent,mock", script({"say": "Here."})))
-    assert told[0] == "note: absent is not installed: mock is used instead"
-    assert told[1] == "mock (fallback): Here."
+    reported = lines(folder.run("fallback", "absent,mock", script({"say": "Here."})))
+    assert reported[0] == "note: absent is not installed: mock is used instead"
+    assert reported[1] == "mock (fallback): Here."
 
 
-def test_handoff_lets_the_next_agent_go_on(folder: ExampleFolder) -> None:
+def test_handoff_continues_with_the_next_agent(folder: ExampleFolder) -> None:
     folder.agent("echo", f"{sys.executable} {ECHO} --acp")
     prompt = script({"write": "a.txt", "text": "1\n"}, {"say": "Half."})
-    told = lines(folder.run("handoff", "mock", "echo", prompt, "Now the rest."))
-    assert told[0] == "mock: Half."
-    assert told[1].startswith("echo: 0 before; you said ")
-    assert "Half." in "\n".join(told[1:])
-    assert told[-1] == "changed: a.txt"
+    reported = lines(folder.run("handoff", "mock", "echo", prompt, "Now the rest."))
+    assert reported[0] == "mock: Half."
+    assert reported[1].startswith("echo: 0 before; you said ")
+    assert "Half." in "\n".join(reported[1:])
+    assert reported[-1] == "changed: a.txt"
 
 
 def test_two_agents_are_compared_in_a_table(folder: ExampleFolder) -> None:
@@ -134,9 +137,9 @@ def test_a_custom_agent_answers(folder: ExampleFolder) -> None:
     assert lines(folder.run("custom_agent")) == ["olleH"]
 
 
-def test_a_chat_back_end_goes_on_with_each_users_session(folder: ExampleFolder) -> None:
-    said = [("ann", "Hi."), ("bob", "Yo."), ("ann", "Before: {before}")]
-    input = "".join(f"{user}: {script({'say': text})}\n" for user, text in said)
-    told = lines(folder.run("chat_backend", "mock", input=input))
-    assert told[:2] == ["to ann: Hi.", "to bob: Yo."]
-    assert told[2] == f"to ann: Before: {script({'say': 'Hi.'})}"
+def test_a_chat_back_end_resumes_each_users_session(folder: ExampleFolder) -> None:
+    messages = [("ann", "Hi."), ("bob", "Yo."), ("ann", "Before: {before}")]
+    input = "".join(f"{user}: {script({'say': text})}\n" for user, text in messages)
+    reported = lines(folder.run("chat_backend", "mock", input=input))
+    assert reported[:2] == ["to ann: Hi.", "to bob: Yo."]
+    assert reported[2] == f"to ann: Before: {script({'say': 'Hi.'})}"
