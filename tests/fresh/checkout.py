@@ -1,4 +1,4 @@
-"""This checkout as somebody else would have it: what git knows, uncommitted changes included."""
+"""A copy of this checkout: all files that git tracks, uncommitted changes included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fresh machine: a copy of a minimal root in namespaces of its own, gone when it is closed."""
+"""A fresh machine: a copy of a minimal root in separate namespaces, removed when it is closed."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class FreshMachine:
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
 
     def run(self, *words: str, within: float) -> int:
-        """The exit code of a program that the user runs in the checkout, with nothing of this
-        machine's but its package index; what it starts ends with it."""
+        """The exit code of a program that the user runs in the checkout. Of this machine it has
+        only the package index; all processes it starts end with it."""
         variables = {"PATH": _PATH, "HOME": self.home, "USER": self.user, **self.index.variables}
         if options := os.environ.get("PYTEST_ADDOPTS"):
             variables["PYTEST_ADDOPTS"] = options

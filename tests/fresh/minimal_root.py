@@ -15,7 +15,7 @@ ABSENT = ("cc", "ps", "tmux", "node", "bwrap", "strace")  # what tests must do w
 
 
 class CannotBuild(Exception):
-    """This machine lacks what a root is built with."""
+    """This machine lacks what building a root needs."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class MinimalRoot:
         return cache / "tillerman/fresh" / f"{self.suite}-{key}"
 
     def build(self) -> Path:
-        """The stored root, built if it is not there yet."""
+        """The stored root, built if it is missing."""
         if self.folder.is_dir():
             return self.folder
         if missing := cannot_build():
@@ -58,7 +58,7 @@ class MinimalRoot:
 
 
 def cannot_build() -> str:
-    """Why a root can neither be built nor entered here; nothing if it can."""
+    """Why a root can neither be built nor entered here; empty if it can."""
     if os.geteuid() != 0:
         return "only root can build a root and enter it"
     for program in ("debootstrap", "unshare", "setpriv"):

@@ -1,7 +1,7 @@
 """The package index that pip uses on this machine, for a pip that runs in another root.
 
-Nothing of it is known here by name: pip is asked for its settings, which become variables, and
-the local files that they name are listed, so that they can be mounted at the same paths.
+Nothing of it is named here: pip is asked for its settings, which become variables, and the local
+files that they name are listed, so that they can be mounted at the same paths.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PackageIndex:
 
     @classmethod
     def read(cls, listed: str, environment: Mapping[str, str]) -> PackageIndex:
-        """`listed`: what `pip config list` prints, `section.key='value'` on each line."""
+        """`listed`: the output of `pip config list`, `section.key='value'` on each line."""
         variables = {}
         for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
             name, _, value = line.partition("=")
@@ -43,7 +43,7 @@ class PackageIndex:
 
 
 def _local(word: str) -> Path | None:
-    """The file or folder that a word of a setting names, if it is one of this machine."""
+    """The file or folder of this machine that a word of a setting names."""
     address = urlsplit(word)
     path = Path(unquote(address.path)) if address.scheme == "file" else Path(word)
     if path.name == "simple" and path.parent != path.parent.parent:

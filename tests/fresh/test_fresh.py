@@ -1,4 +1,4 @@
-"""Where no minimal root can be built, `make test-fresh` says why and passes."""
+"""If no minimal root can be built, `make test-fresh` prints the reason and passes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_without_debootstrap_it_reports_so_and_passes(tmp_path: Path) -> None:
 def test_an_ordinary_user_learns_that_only_root_can_and_it_passes(tmp_path: Path) -> None:
     env = {"PATH": os.defpath, "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(FRESH, cwd=CHECKOUT, env=env, capture_output=True, text=True)
-    told = "test-fresh: skipped: only root can build a root and enter it\n"
-    assert (done.returncode, done.stdout) == (0, told)
+    message = "test-fresh: skipped: only root can build a root and enter it\n"
+    assert (done.returncode, done.stdout) == (0, message)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user is refused before that")
@@ -44,6 +44,6 @@ def test_a_root_that_cannot_be_built_leaves_no_partial_root(tmp_path: Path) -> N
     done = subprocess.run(FRESH, cwd=CHECKOUT, env=env, capture_output=True, text=True)
     if done.stdout.endswith("gives no mount namespace\n"):
         pytest.skip(done.stdout)
-    told = "test-fresh: skipped: debootstrap failed: E: no such mirror\n"
-    assert (done.returncode, done.stdout) == (0, told), done.stderr
+    message = "test-fresh: skipped: debootstrap failed: E: no such mirror\n"
+    assert (done.returncode, done.stdout) == (0, message), done.stderr
     assert list((tmp_path / "cache/tillerman/fresh").iterdir()) == []

@@ -1,4 +1,4 @@
-"""Events of a turn without what may differ between two runs: ids, folders, times, pieces."""
+"""Events of a turn without what may differ between two runs: ids, folders, times, chunks."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ RANDOM = (
 def comparable(
     entries: Iterable[Entry], places: Mapping[str, str], estimated: Collection[str] = ()
 ) -> Events:
-    """Each event as JSON; `places` names the folders and addresses that each run has of its own,
-    and `estimated` the fields whose numbers the CLI works out from its own prompts."""
+    """Each event as JSON; `places` names the folders and addresses of each run, and `estimated` the
+    fields whose numbers the CLI computes from its own prompts."""
     events = [
         _neutral(msgspec.to_builtins(entry.event), places)
         for entry in entries
@@ -60,13 +60,13 @@ def _by_chance(event: Event) -> bool:
 
 
 def difference(first: Events, second: Events) -> str:
-    """What a person reads when they are not equal."""
+    """A readable diff if they are not equal."""
     a, b = ([json.dumps(event, ensure_ascii=False) for event in each] for each in (first, second))
     return "\n".join(difflib.unified_diff(a, b, "first", "second", n=1, lineterm=""))
 
 
 def _without_progress(events: Events) -> Events:
-    """What a running command has printed so far is reported or not, by chance; its end has all."""
+    """Drops the partial output of a running command, which is reported or not by chance."""
     ends = {
         event["call_id"]: json.dumps(event) for event in events if event["type"] == "tool_finished"
     }
@@ -83,7 +83,7 @@ def _without_progress(events: Events) -> Events:
 
 
 def _calls_in_order(events: Events) -> Events:
-    """Events of calls that run side by side, call by call: which is faster is the machine's."""
+    """Groups events of parallel calls by call, because their order varies."""
     found: Events = []
     running: dict[str, Events] = {}
     calls: dict[str, str] = {}  # by request
@@ -117,7 +117,7 @@ def _flat(running: dict[str, Events]) -> Events:
 
 
 def _renamed(events: Events) -> Events:
-    """Ids by order of appearance."""
+    """Replaces ids by their order of appearance."""
     names: dict[str, str] = {}
     return [
         event | {key: names.setdefault(event[key], f"{key} {len(names)}") for key in ids}
@@ -127,7 +127,7 @@ def _renamed(events: Events) -> Events:
 
 
 def _joined(events: Events) -> Iterator[dict[str, Any]]:
-    """Pieces of one message are one."""
+    """Joins the chunks of one message."""
     last: dict[str, Any] = {}
     for event in events:
         chunk = event["type"] in ("message_chunk", "thought_chunk")

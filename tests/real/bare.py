@@ -1,4 +1,4 @@
-"""An agent CLI by itself, with nothing of tillerman between it and the scripted model."""
+"""An agent CLI by itself, without tillerman between it and the scripted model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Message = dict[str, Any]
 
 @dataclass
 class BareRun:
-    """What came of it: the exit code of a one-shot, or each prompt's answer in a dialogue."""
+    """The result: the exit code of a one-shot run, or each prompt's answer in a dialogue."""
 
     code: int | None = None
     answers: list[Message] = field(default_factory=list)
@@ -36,7 +36,7 @@ class BareRun:
         self.heard_at.append(time.monotonic())
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The text of a dialogue's message chunks."""
         updates = [json.loads(line).get("params", {}).get("update", {}) for line in self.output]
         chunks = [u for u in updates if u.get("sessionUpdate") == "agent_message_chunk"]
@@ -50,8 +50,8 @@ async def run_bare(
     free: bool = False,
     servers: dict[str, list[str]] | None = None,
 ) -> BareRun:
-    """Takes the prompts in one conversation (ACP), or one after the other; what it asks to be
-    allowed is allowed once. `servers` are MCP servers, by name and command."""
+    """Sends the prompts in one conversation (ACP), or one after the other; each permission request
+    is allowed once. `servers` are MCP servers, by name and command."""
     actor.prepare(double.base_url)
     by_arguments = actor.stage.servers(servers) if servers else ()
     arguments = by_arguments + ((actor.stage.free if free else None) or actor.stage.bare)
@@ -98,7 +98,7 @@ async def _started(
 
 
 class _Dialogue:
-    """The least of an ACP client."""
+    """A minimal ACP client."""
 
     def __init__(self, process: asyncio.subprocess.Process, run: BareRun) -> None:
         assert process.stdin is not None
@@ -126,7 +126,7 @@ class _Dialogue:
             self._run.answers.append(answer.get("result", answer))
             self._run.ended_at = time.monotonic()
         self._stdin.close()
-        with contextlib.suppress(TimeoutError):  # some stay until they are told by a signal
+        with contextlib.suppress(TimeoutError):  # some run until they get a signal
             self._run.code = await asyncio.wait_for(self._process.wait(), 3)
 
     async def _call(self, method: str, **params: Any) -> Message:

@@ -1,4 +1,4 @@
-"""Sessions with the real Claude Code: a desk like every agent's."""
+"""A desk for the real Claude Code, like every agent's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tests.real.desk import (
     KEY,
     MAX_WAIT,
     Desk,
+    agent_text,
     check_log,
     ends,
     finished,
@@ -15,7 +16,6 @@ from tests.real.desk import (
     of,
     processes_with,
     run,
-    said,
     shown,
     started,
     turns_of,
@@ -30,6 +30,7 @@ __all__ = [
     "KEY",
     "MAX_WAIT",
     "ClaudeDesk",
+    "agent_text",
     "check_log",
     "ends",
     "finished",
@@ -37,7 +38,6 @@ __all__ = [
     "of",
     "processes_with",
     "run",
-    "said",
     "shown",
     "started",
     "turns_of",

@@ -47,7 +47,7 @@ class Case(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """One signal and what came of it."""
+    """One signal and its result."""
 
     case: Case
     moment: str
@@ -91,7 +91,7 @@ async def _kill_once(actor: Actor, double: ModelDouble, case: Case, chance: rand
     run = _Run.start(actor, double, case.level, f"@@{scenario}@@ go")
     try:
         await _within(STARTS_WITHIN, lambda: _sleepers(token) >= wanted or run.ended)
-        assert _sleepers(token) >= wanted, f"the command does not run: {run.told()}"
+        assert _sleepers(token) >= wanted, f"the command does not run: {run.describe()}"
         await asyncio.sleep(delay)
         deaf, seconds, left = await _strike(case, run, token)
     finally:
@@ -125,7 +125,7 @@ async def _strike(case: Case, run: _Run, token: str) -> tuple[bool, float, list[
 
 
 class _Run:
-    """A `tillerman run` of its own, with its output in files that nobody has to read in time."""
+    """A `tillerman run`, with its output in files that need no reader."""
 
     def __init__(self, actor: Actor, process: subprocess.Popen[bytes], folder: Path) -> None:
         self.process = process
@@ -162,7 +162,7 @@ class _Run:
         return self.process.poll() is not None
 
     def kill(self) -> None:
-        """And what it left, which is in the report by now."""
+        """Kills it; returns what it left, which is in the report by now."""
         if not self.ended:
             self.process.kill()
             self.process.wait()
@@ -170,11 +170,12 @@ class _Run:
             _send(pid, signal.SIGKILL)
 
     def program(self) -> int:
-        """The agent's: the oldest in its home, whatever title it gave itself."""
+        """The agent's program: the oldest process in its home, whatever its title."""
         return min((pid for pid in self._in_home() if pid != self.process.pid), key=_begun)
 
     def left(self, token: str, spared: Collection[int] = ()) -> list[str]:
-        """What runs of the command and in the CLI's home; and of ours, unless it is spared."""
+        """Running processes of the command and in the CLI's home; and of tillerman, unless it is
+        spared."""
         found = {pid for pid in self._in_home() if pid not in spared} | holders(token).keys()
         if not spared:
             found |= holders(str(self.tillerman_home)).keys()
@@ -184,7 +185,7 @@ class _Run:
         lines = (self._folder / "stdout").read_bytes().splitlines(keepends=True)
         return [decode_entry(line) for line in lines if line.endswith(b"\n")]
 
-    def told(self) -> str:
+    def describe(self) -> str:
         ends = [(self._folder / name).read_text()[-3000:] for name in ("stdout", "stderr")]
         return "\n".join([f"exit {self.process.poll()}", *ends])
 
@@ -203,7 +204,8 @@ def _alive(pid: int) -> bool:
 
 
 def _begun(pid: int) -> float:
-    """In ticks of the kernel's; one that has just ended is the youngest."""
+    """The start time in ticks of the kernel; a process that has just ended counts as the
+    youngest."""
     fields = _read(pid, "stat").rpartition(b") ")[2].split()
     return int(fields[19]) if fields else math.inf
 

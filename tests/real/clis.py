@@ -1,6 +1,6 @@
-"""The pinned agent CLIs: installs them into the user's cache folder and says where they are.
+"""The pinned agent CLIs: installs them into the user's cache folder and prints their paths.
 
-python tests/real/clis.py install [AGENT…]        LATEST=1 takes the newest instead of the pins
+python tests/real/clis.py install [AGENT…]        LATEST=1 installs the newest instead of the pins
 python tests/real/clis.py path claude 2.1.325
 """
 
@@ -25,7 +25,7 @@ _EXACT_VERSION = re.compile(r"\d+\.\d+\.\d+(?:[+-][\w.+-]*\w)?")
 
 
 class CliError(Exception):
-    """A CLI that is not there or cannot be installed, and what to do about it."""
+    """A CLI that is missing or cannot be installed, with a hint."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Cli:
         return cache() / f"{self.agent}-{self.version}"
 
     def path(self) -> Path:
-        """The program; raises with the command that installs it when it is not there."""
+        """The program; if it is missing, raises an error with the command that installs it."""
         found = sorted(self.folder.glob(self.program))
         if not found:
             latest = "LATEST=1 " if _wants_latest() else ""
@@ -60,26 +60,27 @@ class Cli:
         return f"{node_folder()}:{os.defpath}" if self.node else os.defpath
 
     def environment(self) -> dict[str, str]:
-        """What it compiles when it starts is kept for the next start."""
+        """What it compiles at its start is stored for the next start."""
         return {"NODE_COMPILE_CACHE": str(cache() / ".compiled")} if self.node else {}
 
     def lend(self, home: Path) -> None:
-        """Gives a home what it would unpack there, which is most of the work of a start."""
-        place, kept = home / self.unpacks, self.folder / "unpacked"
+        """Copies into a home what it would unpack there, which takes most of the time of a
+        start."""
+        place, stored = home / self.unpacks, self.folder / "unpacked"
         if not self.unpacks or place.exists():
             return
-        if not kept.exists() and os.access(self.folder, os.W_OK):
+        if not stored.exists() and os.access(self.folder, os.W_OK):
             with tempfile.TemporaryDirectory(dir=self.folder, prefix=".unpacking-") as scratch:
                 environment = {"HOME": scratch, "PATH": self.search_path()}
                 _run([str(self.path()), "--version"], env=environment)
                 with contextlib.suppress(OSError):  # another was faster, with the same content
-                    Path(scratch, self.unpacks).rename(kept)
-        if os.access(kept, os.W_OK):
+                    Path(scratch, self.unpacks).rename(stored)
+        if os.access(stored, os.W_OK):
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(kept)
+            place.symlink_to(stored)
 
     def install(self) -> Path:
-        """Installs it unless it is there; a half-finished download is never visible."""
+        """Installs it unless it exists; an incomplete download is never visible."""
         if self.node and not _system_node():
             _own_node().install()
         with contextlib.suppress(CliError):
@@ -97,9 +98,11 @@ class Cli:
                 )
             if self.says_version:
                 environment = {"HOME": scratch, "PATH": self.search_path()}
-                said = _run([str(found[0]), "--version"], env=environment)
-                if self.version not in _EXACT_VERSION.findall(said):
-                    raise CliError(f"{self.package}@{self.version} calls itself {said.strip()!r}")
+                reported = _run([str(found[0]), "--version"], env=environment)
+                if self.version not in _EXACT_VERSION.findall(reported):
+                    raise CliError(
+                        f"{self.package}@{self.version} calls itself {reported.strip()!r}"
+                    )
             self._publish(staged)
         return self.path()
 
@@ -133,7 +136,7 @@ def agents() -> list[str]:
 
 
 def node_folder() -> Path:
-    """Where the Node.js is that runs the CLIs that are scripts."""
+    """The folder of the Node.js that runs the CLIs that are scripts."""
     return _system_node() or _own_node().path().parent
 
 
@@ -181,7 +184,7 @@ def _npm(*arguments: str) -> str:
     program = shutil.which("npm")
     if program is None:
         raise CliError("npm is needed to install agent CLIs; install Node.js with npm")
-    # Install scripts only copy the program and check for Node: it is used where it lies.
+    # Install scripts only copy the program and check for Node: it is used in its folder.
     quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
     return _run([program, *arguments, *quiet], env=None)
 

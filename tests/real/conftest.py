@@ -1,4 +1,4 @@
-"""Real agent CLIs for tests: pinned, in a clean environment, with a scripted model behind them."""
+"""Real agent CLIs for tests: pinned, in a clean environment, with a scripted model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tillerman.testing.model_double.server import ModelDouble
 
 @pytest.fixture
 async def double() -> AsyncIterator[ModelDouble]:
-    """A scripted model; a test adds what it plays: `double.scenarios["name"] = [reply(…), …]`."""
+    """A scripted model; a test adds scenarios: `double.scenarios["name"] = [reply(…), …]`."""
     async with ModelDouble() as running:
         yield running
 
@@ -59,7 +59,7 @@ def claude(request: pytest.FixtureRequest, tmp_path: Path, project: Path) -> Rea
 async def desk(
     claude: RealClaude, double: ModelDouble, tmp_path: Path
 ) -> AsyncIterator[ClaudeDesk]:
-    """Sessions with it; at the end their logs must be sound and no process may be left."""
+    """Sessions with it; at the end their logs must be valid and no process may be left."""
     desk = ClaudeDesk(claude, double, tmp_path)
     yield desk
     await desk.close()
@@ -79,7 +79,7 @@ _MASKED_BEFORE = _MASK.exists()
 
 def pytest_sessionfinish() -> None:
     """The sandbox of Codex hides `.git` wherever it may write, and leaves an empty one in /tmp,
-    which would make a repository of every folder that a later test has there."""
+    which would turn every folder of a later test into a repository."""
     if not _MASKED_BEFORE:
         with contextlib.suppress(OSError):
             _MASK.rmdir()
@@ -123,7 +123,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def actor(request: pytest.FixtureRequest, tmp_path: Path, project: Path) -> Actor:
-    """A pinned agent CLI, with a home and a project of its own."""
+    """A pinned agent CLI, with a separate home and project."""
     cli: Cli = request.param
     program = _program(cli, request.config)
     return Actor(STAGES[cli.agent], cli, program, tmp_path / "home", project)
@@ -131,7 +131,7 @@ def actor(request: pytest.FixtureRequest, tmp_path: Path, project: Path) -> Acto
 
 @pytest.fixture
 async def any_desk(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIterator[Desk]:
-    """Sessions with the actor; at the end their logs must be sound and no process may be left."""
+    """Sessions with the actor; at the end their logs must be valid and no process may be left."""
     desk = Desk(actor, double, tmp_path)
     yield desk
     await desk.close()
@@ -142,7 +142,7 @@ async def any_desk(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIt
 async def standing(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[StandingDesk]:
-    """A desk of the file's own for each CLI."""
+    """A desk for all tests of a module, for each CLI."""
     cli: Cli = request.param
 
     def made(program: Path, home: Path, project: Path) -> Actor:
@@ -156,7 +156,7 @@ async def standing(
 async def standing_desk(
     standing: StandingDesk, request: pytest.FixtureRequest
 ) -> AsyncIterator[StandingDesk]:
-    """It outlives the test, as do its sessions: the next test goes on with them."""
+    """It outlives the test, as do its sessions: the next test continues with them."""
     async with _lent(standing, request.node):
         yield standing
 
@@ -187,7 +187,7 @@ async def standing_claude_desk(
 async def second_standing(
     standing: StandingDesk, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[StandingDesk]:
-    """The same CLI in another home, with the second scripted model behind it."""
+    """The same CLI in another home, with the second scripted model."""
     actor = standing.player
     assert isinstance(actor, Actor)
     folder = tmp_path_factory.mktemp(actor.agent)  # as long a name: titles are cut

@@ -1,4 +1,4 @@
-"""Sessions with a real agent CLI: a store of their own, and checks that hold for every log."""
+"""Sessions with a real agent CLI: a separate store, and invariants of every log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _RUN_SETTINGS = set(RunSettings.__struct_fields__)
 
 
 class Player(Protocol):
-    """A real CLI and where it may act: `stages.Actor`, or `RealClaude`."""
+    """A real CLI and its folders: `stages.Actor`, or `RealClaude`."""
 
     @property
     def agent(self) -> str: ...
@@ -62,8 +62,8 @@ class Player(Protocol):
 
 
 class Desk:
-    """One process's view of the sessions under a folder; `desk.start()` takes what `SessionSpec`
-    and `RunSettings` take, and `environment` adds variables."""
+    """One process's view of the sessions under a folder; `desk.start()` accepts the fields of
+    `SessionSpec` and `RunSettings`, and `environment` adds variables."""
 
     def __init__(self, player: Player, double: ModelDouble | SecondModel, folder: Path) -> None:
         self.player = player
@@ -96,7 +96,7 @@ class Desk:
         return self.sessions.log.raw(entry.session, entry.seq) or b""
 
     async def reopen(self) -> None:
-        """The same store and home, with processes of their own from here on."""
+        """The same store and home in a new desk, with separate processes."""
         await self.close()
         self._open()
 
@@ -121,7 +121,7 @@ class Desk:
 
 
 def check_log(log: list[Entry]) -> None:
-    """What holds for every session, whatever happened in it."""
+    """Invariants of every session."""
     assert [entry.seq for entry in log] == list(range(1, len(log) + 1))
     assert of(log, Unrecognized) == []
     begun = Counter(entry.turn for entry in log if isinstance(entry.event, TurnStarted))
@@ -138,7 +138,7 @@ def check_log(log: list[Entry]) -> None:
 
 
 async def run(session: Session, text: str, **more: Any) -> list[Entry]:
-    """All entries from a prompt until the agent rests."""
+    """All entries from a prompt until the agent is idle."""
     async with asyncio.timeout(MAX_WAIT * 2):
         return [entry async for entry in session.run(text, **more)]
 
@@ -150,7 +150,7 @@ async def until(
     *,
     since: int = 0,
 ) -> E:
-    """The first such event, waited for."""
+    """Waits for the first such event."""
     async with asyncio.timeout(MAX_WAIT):
         async for entry in session.entries(since):
             if isinstance(entry.event, kind) and where(entry.event):
@@ -169,7 +169,7 @@ def of(entries: Iterable[Entry], kind: type[E]) -> list[E]:
 
 
 def usages(entries: Iterable[Entry]) -> list[UsageReported]:
-    """What was told as used, less the calls that only begin."""
+    """Usage reports, except those of calls that only start."""
     return [report for report in of(entries, UsageReported) if report.call != "begun"]
 
 
@@ -178,8 +178,8 @@ def turns_of(entries: Iterable[Entry], *kinds: type[Event]) -> list[int]:
     return [entry.turn for entry in entries if isinstance(entry.event, kinds)]
 
 
-def said(entries: Iterable[Entry], turn: int | None = None, parent: str | None = None) -> str:
-    """What the agent said, less what it took back."""
+def agent_text(entries: Iterable[Entry], turn: int | None = None, parent: str | None = None) -> str:
+    """The agent's messages, except withdrawn ones."""
     entries = list(entries)
     gone = {event.message_id for event in of(entries, MessageWithdrawn)}
     return "".join(
@@ -212,7 +212,7 @@ def shown(event: ToolFinished) -> str:
 
 
 def processes_with(variable: str) -> list[str]:
-    """Processes whose environment has this `NAME=value`."""
+    """Processes whose environment contains this `NAME=value`."""
     found, wanted = [], variable.encode()
     for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - it is asked all the time
         try:
@@ -233,7 +233,7 @@ def _read(pid: str, name: str) -> bytes:
 
 
 async def no_process_left(player: Player) -> None:
-    """Every process that it started, or that they started, is gone within 2 s."""
+    """Asserts that every process it started, directly or not, ends within 2 s."""
     home = f"HOME={player.home}"
     with contextlib.suppress(TimeoutError):
         await until_true(lambda: not processes_with(home), within=2)

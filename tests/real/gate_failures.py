@@ -1,7 +1,7 @@
-"""The twelve ways to break a gate, for each channel that a permission question comes through.
+"""The twelve ways to break a gate, for each channel of permission requests.
 
-In each the policy would allow the call, or nobody has answered yet: only the broken gate stands
-between the model and the mark. What a channel does not have cannot break: `NOT_THERE` says why.
+In each the policy would allow the call, or nobody has answered yet: only the broken gate blocks the
+call that creates the marker. What a channel does not have cannot break: `NOT_THERE` has the reason.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Play = Callable[[Stand, ToolClass], Awaitable[None]]
 
 
 class Failure(NamedTuple):
-    """`play` breaks the gate, has the call made, and shows that the CLI had come to it."""
+    """`play` breaks the gate, makes the call, and asserts that the CLI requested it."""
 
     play: Play
     approve: str = "auto"
@@ -73,18 +73,18 @@ class Failure(NamedTuple):
 
 async def shim_missing(stand: Stand, kind: ToolClass) -> None:
     await stand.begin(kind, held=True)
-    with _aside(stand.shim):
+    with _moved_away(stand.shim):
         await _goes_on(stand)
 
 
 async def socket_gone(stand: Stand, kind: ToolClass) -> None:
     await stand.begin(kind, held=True)
-    with _aside(stand.hooks / SOCKET):
+    with _moved_away(stand.hooks / SOCKET):
         await _goes_on(stand)
 
 
 async def wrong_token(stand: Stand, kind: ToolClass) -> None:
-    """One of the two, by turns: nobody is asked, or the answer is not believed."""
+    """One of the two, alternating: no request arrives, or the answer is rejected."""
     for known in (False, True):
         await stand.begin(kind, held=True)
         key = stand.hooks / KEY
@@ -127,20 +127,20 @@ async def shim_crashed(stand: Stand, kind: ToolClass) -> None:
 
 
 async def shim_stopped(stand: Stand, kind: ToolClass) -> None:
-    """It is answered while it stands still: the CLI would soon go on without it."""
+    """The answer arrives while it is stopped: the CLI would soon continue without it."""
     await _strike_shim(stand, kind, signal.SIGSTOP)
     await stand.rest()
     assert stand.bypassed, stand.log
 
 
 async def server_overloaded(stand: Stand, kind: ToolClass) -> None:
-    """By as many who connect as it has places for; they are taken for stopped shims in time."""
+    """As many clients connect as the server has places; in time they count as stopped shims."""
     await stand.begin(kind, held=True)
     here = str(stand.hooks / SOCKET)
     link = stand.folder / "s"  # paths of sockets are short
     link.symlink_to(here)
     async with contextlib.AsyncExitStack() as crowd:
-        for _ in range(HookLimits().visits):
+        for _ in range(HookLimits().connections):
             one = socket.socket(socket.AF_UNIX)
             crowd.callback(one.close)
             await asyncio.to_thread(one.connect, str(link))
@@ -151,7 +151,7 @@ async def server_overloaded(stand: Stand, kind: ToolClass) -> None:
 
 
 async def _strike_shim(stand: Stand, kind: ToolClass, number: signal.Signals) -> None:
-    """While it waits: the harness is stopped until then."""
+    """Sends the signal while it waits: the harness is stopped until then."""
     await stand.begin(kind, held=True)
     stand.send(signal.SIGSTOP)
     try:
@@ -169,13 +169,13 @@ async def _goes_on(stand: Stand) -> None:
 
 
 async def _refused(stand: Stand) -> None:
-    """The call was made, and the model has heard of it."""
+    """Asserts that the call was made, and that the model got an error."""
     await stand.rest()
     assert stand.side.went_on(stand.name), stand.log
 
 
 @contextmanager
-def _aside(file: Path) -> Iterator[None]:
+def _moved_away(file: Path) -> Iterator[None]:
     place = file.rename(file.with_name("aside"))
     try:
         yield
@@ -185,9 +185,9 @@ def _aside(file: Path) -> Iterator[None]:
 
 @asynccontextmanager
 async def impostor(stand: Stand, manner: str, user: int | None = None) -> AsyncIterator[None]:
-    """In the server's place; it must have been asked."""
+    """Replaces the server; it must have received the request."""
     words = [str(stand.hooks), manner, *([str(user)] if user is not None else [])]
-    with _aside(stand.hooks / SOCKET):
+    with _moved_away(stand.hooks / SOCKET):
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, Path(__file__).with_name("gate_impostor.py"), *words),
             cwd=stand.folder,
@@ -207,7 +207,7 @@ async def impostor(stand: Stand, manner: str, user: int | None = None) -> AsyncI
 
 def corrupted(mode: str) -> Play:
     async def play(stand: Stand, kind: ToolClass) -> None:
-        """The answer was to allow it, and does not come through as it was meant."""
+        """The answer was to allow it, and does not arrive as sent."""
         tap = _tap(stand)
         for note in ("asked", "spoiled"):
             (tap / note).unlink(missing_ok=True)
@@ -223,7 +223,7 @@ def corrupted(mode: str) -> Play:
 
 
 async def harness_stopped(stand: Stand, kind: ToolClass) -> None:
-    """With the question in the pipe, for as long as a test can wait; then it is killed."""
+    """Stops it with the request in the pipe, for as long as a test can wait; then kills it."""
     asked = _tap(stand) / "asked"
     await stand.begin(kind, held=True)
     asked.unlink(missing_ok=True)
@@ -236,7 +236,7 @@ async def harness_stopped(stand: Stand, kind: ToolClass) -> None:
 
 
 async def crowd(stand: Stand, kind: ToolClass) -> None:
-    """More requests are open than a session keeps: the one that really is one is denied."""
+    """More requests are open than a session stores: the real one is denied."""
     assert COPIES > MOST_OPEN
     (_tap(stand) / "mode").write_text("crowd")
     await stand.begin(kind)
@@ -255,7 +255,7 @@ def _tap(stand: Stand) -> Path:
 
 
 async def clock_jump(stand: Stand, kind: ToolClass) -> None:
-    """By a year, in all processes, while a request is open; then back."""
+    """Shifts the clock by a year in all processes while a request is open; then back."""
     await stand.begin(kind)
     await stand.event(PermissionRequested)
     begin = asyncio.get_running_loop().time()
@@ -275,7 +275,7 @@ async def clock_jump(stand: Stand, kind: ToolClass) -> None:
 
 
 async def harness_killed(stand: Stand, kind: ToolClass) -> None:
-    """With the request open: nobody will answer it."""
+    """Kills it with the request open: nobody will answer it."""
     await stand.begin(kind)
     await stand.event(PermissionRequested)
     assert stand.of(RequestAnswered) == []

@@ -1,9 +1,9 @@
 """A process that owns one session, for tests that break its gate, stop it or kill it.
 
-    gate_harness.py ORDER.json
+gate_harness.py ORDER.json
 
-Each line of stdin is a prompt. It tells every entry of the session as a line, and `null` when the
-agent rests; the end of stdin is the end of the session.
+Each line of stdin is a prompt. It prints every entry of the session as a line, and `null` when the
+agent is idle; the end of stdin ends the session.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ async def main(order: Order) -> None:
 
 async def _turn(session: Session, prompt: str) -> None:
     async for entry in session.run(prompt):
-        _say(encode(entry))
-    _say(b"null")
+        _print(encode(entry))
+    _print(b"null")
 
 
-def _say(line: bytes) -> None:
+def _print(line: bytes) -> None:
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
 

@@ -1,10 +1,10 @@
-"""Listens in a hook server's place, and says that everything is allowed.
+"""Listens in a hook server's place, and answers that everything is allowed.
 
-    gate_impostor.py FOLDER MANNER [UID]
+gate_impostor.py FOLDER MANNER [UID]
 
-It knows the tokens and the CLI's dialect; only MANNER spoils what it says: `sound`, `garbage`, or
-`wrong schema`. It becomes UID before it listens. Says `ready`, and leaves a file `met` in the
-current folder when it was asked.
+It has the tokens and the CLI's dialect; only MANNER damages its answers: `sound`, `garbage`, or
+`wrong schema`. It becomes UID before it listens. Prints `ready`, and creates a file `met` in the
+current folder when it gets a request.
 """
 
 from __future__ import annotations
@@ -53,17 +53,22 @@ def _serve(
     reply = dialect.allow(dialect.read(event.decode().removeprefix("-"), payload))
     match manner:
         case "garbage":
-            said = os.urandom(512) + b"\n" + reply.stdout
+            output = os.urandom(512) + b"\n" + reply.stdout
         case "wrong schema":
-            said = b"tillerman1 %b %b allow %d\n%b" % (
+            output = b"tillerman1 %b %b allow %d\n%b" % (
                 token,
                 nonce,
                 len(reply.stdout),
                 reply.stdout,
             )
         case _:
-            said = b"tillerman1 %b %b 0 %d 0\n%b" % (token, nonce, len(reply.stdout), reply.stdout)
-    connection.sendall(said)
+            output = b"tillerman1 %b %b 0 %d 0\n%b" % (
+                token,
+                nonce,
+                len(reply.stdout),
+                reply.stdout,
+            )
+    connection.sendall(output)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Agent CLIs whose calls leave a mark, one class at a time, in the words of each."""
+"""Agent CLIs whose calls create a marker, one class at a time, in the format of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tillerman.core.tools import ToolClass
 from tillerman.testing.model_double.script import ModelToolCall, ReplyHold, Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 
-HOST = "[4000::1]"  # nobody has it, and it does not look private
+HOST = "[4000::1]"  # unused, and it does not look private
 _PAGE = b"Content-Type: text/plain\r\nConnection: close\r\nContent-Length: 6\r\n\r\nherons"
 HELD = 600.0  # seconds at most that the model waits for a test
 _PICTURE = base64.b64decode(
@@ -31,7 +31,7 @@ _PICTURE = base64.b64decode(
 
 
 class Marks:
-    """What a call leaves behind that ran."""
+    """The markers that executed calls create."""
 
     def __init__(self, folder: Path, project: Path, port: int) -> None:
         self.folder = folder
@@ -43,7 +43,9 @@ class Marks:
         self.written = project / "by-tool"
         self.made = project / "by-shell"
         self.fetched = 0
-        self.received: Callable[[str], int] = lambda word: 0  # how often the model was told it
+        self.received: Callable[[str], int] = lambda word: (
+            0
+        )  # how often the model's input contains it
         self._spoken = folder / "speak"
         self._words = (f"heron-{number}-7321" for number in count(1))
         self._word = ""
@@ -52,7 +54,7 @@ class Marks:
         self.picture.write_bytes(_PICTURE)
 
     def clear(self) -> None:
-        """What is left from now on is of the next call."""
+        """Removes the markers, so that new ones are of the next call."""
         for file in (self.written, self.made, self._spoken):
             file.unlink(missing_ok=True)
         self._word = next(self._words)
@@ -98,7 +100,7 @@ async def marks_for(folder: Path, project: Path) -> AsyncIterator[Marks]:
 
 
 class Side(Protocol):
-    """An agent before a model that does as the test says."""
+    """An agent with a model that runs the test's calls."""
 
     agent: str
     home: Path
@@ -122,7 +124,7 @@ NO_TOOL: dict[tuple[str, ToolClass], str] = {
 
 
 def classes(agent: str) -> list[ToolClass]:
-    """Those that it is said to ask about before every call, and has tools of."""
+    """The classes that it declares to request before every call, and has tools of."""
     return [kind for kind in sorted(load(agent).info.asks) if (agent, kind) not in NO_TOOL]
 
 
@@ -184,12 +186,12 @@ class RealSide:
                 return stage.mcp("gate", "speak", {"text": "x"})
 
     def _received(self, word: str) -> int:
-        told = (json.dumps(turn.body).count(word) for turn in self._double.turns)
-        return max(told, default=0)
+        reported = (json.dumps(turn.body).count(word) for turn in self._double.turns)
+        return max(reported, default=0)
 
 
 class CursorSide:
-    """The stand-in: its model is in the prompt, and what it waits for a file."""
+    """The stand-in: its model is in the prompt, and it waits for a file."""
 
     def __init__(self, folder: Path, project: Path, marks: Marks) -> None:
         self.agent = "cursor"
@@ -247,7 +249,7 @@ def new_project(folder: Path) -> Path:
 
 
 def tapped(folder: Path, program: Path) -> Path:
-    """The program, with somebody between it and whoever starts it."""
+    """The program, with a proxy between it and its parent."""
     folder.mkdir()
     script = folder / program.name
     tap = Path(__file__).with_name("gate_tap.py")

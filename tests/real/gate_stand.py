@@ -1,4 +1,4 @@
-"""A harness in a process of its own, with a real agent behind it and a gate that can be broken."""
+"""A harness in a separate process, with a real agent and a gate that can be broken."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Stand:
         program: Path | None = None,
         clock: Path | None = None,
     ) -> Stand:
-        """`clock` is a library that shifts the time while `folder/shifted` is there."""
+        """`clock` is a library that shifts the time while `folder/shifted` exists."""
         folder.mkdir()
         moved = {}
         if clock:
@@ -96,7 +96,7 @@ class Stand:
     # -- turns -------------------------------------------------------------------------------
 
     async def begin(self, *kinds: ToolClass, held: bool = False) -> None:
-        """A turn with a call of each; if it is held, not before `release`."""
+        """Starts a turn with a call of each class; if it is held, not before `release`."""
         self.name = next(_NAMES)
         self.marks.clear()
         self.log.clear()
@@ -122,7 +122,7 @@ class Stand:
 
     @property
     def bypassed(self) -> bool:
-        """Whether the turn failed since the gate was seen to be open."""
+        """Whether the turn failed because a bypass was detected."""
         failures = [end.failure for end in self.of(TurnEnded)]
         return any(failure and failure.kind == "gate_bypassed" for failure in failures)
 
@@ -134,7 +134,7 @@ class Stand:
                 while not condition():  # noqa: ASYNC110 - it is other processes that change it
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            raise AssertionError(f"{otherwise}: {self._told()}") from None
+            raise AssertionError(f"{otherwise}: {self._state()}") from None
         if self._receiving.done():
             self._receiving.result()
 
@@ -142,7 +142,7 @@ class Stand:
 
     @property
     def hooks(self) -> Path:
-        """Where the shims ask."""
+        """The folder of the hook socket."""
         [key] = self.tillerman_home.rglob("hooks/key")
         return key.parent
 
@@ -152,7 +152,7 @@ class Stand:
         return file
 
     def shims(self) -> list[int]:
-        """Those that run now and that a call waits for."""
+        """The running shims that a call waits for."""
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -174,7 +174,7 @@ class Stand:
         await self._nothing_left()
 
     async def close(self) -> None:
-        """As it is meant to end, or else by force, which is a failure."""
+        """Closes it normally, or else kills it, which is a failure."""
         assert self.process.stdin
         self.process.stdin.close()
         try:
@@ -182,7 +182,7 @@ class Stand:
                 await self.process.wait()
         except TimeoutError:
             self.process.kill()
-            raise AssertionError(f"the harness does not end: {self._told()}") from None
+            raise AssertionError(f"the harness does not end: {self._state()}") from None
         await self._nothing_left()
 
     async def _nothing_left(self) -> None:
@@ -210,6 +210,6 @@ class Stand:
                 self.log.append(decode_entry(line))
         self.rests = True
 
-    def _told(self) -> str:
+    def _state(self) -> str:
         events = [entry.event for entry in self.log[-12:]]
         return f"{events}\n{self._errors.read_text()[-3000:]}"

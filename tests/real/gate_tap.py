@@ -1,9 +1,10 @@
-"""Stands between the harness and an agent CLI, and spoils what is said to a permission question.
+"""Proxy between the harness and an agent CLI that damages answers to permission requests.
 
-    gate_tap.py FOLDER PROGRAM [WORD…]
+gate_tap.py FOLDER PROGRAM [WORD…]
 
-`FOLDER/mode` says how, and may change at any time: nothing or `pass` spoils nothing. It leaves
-`FOLDER/asked` when the CLI has asked, and `FOLDER/spoiled` when an answer did not come through.
+`FOLDER/mode` is the kind of damage, and may change at any time: empty or `pass` damages nothing. It
+creates `FOLDER/asked` when the CLI sent a request, and `FOLDER/spoiled` when an answer did not
+pass.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
-COPIES = 1_001  # of a question, before it: more than a session keeps open
+COPIES = 1_001  # of a request, before it: more than a session keeps open
 _NOISE = b"\x01\x02{]allow\xff\xfe\n"
 
 
@@ -67,7 +68,7 @@ class Tap:
                 pass
 
     def _crowd(self, question: dict[str, Any], id: str) -> None:
-        """The same, as if asked about by many others."""
+        """The same request, repeated with many other ids."""
         for number in range(COPIES):
             copy = _with_id(question, f"copy-{number}-of-{id}")
             self._copies.add(_question(copy))
@@ -90,7 +91,7 @@ def _message(line: bytes) -> dict[str, Any]:
 
 
 def _question(message: dict[str, Any]) -> str:
-    """The id of a question of the CLI's whether a call may run; else nothing."""
+    """The id of a request of the CLI to run a call; otherwise nothing."""
     match message:
         case {"method": "session/request_permission", "id": id}:
             return str(id)

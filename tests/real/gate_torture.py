@@ -1,4 +1,4 @@
-"""Plays a failure of the gate on every class of calls that an agent asks about."""
+"""Runs a failure of the gate on every class of calls that an agent requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ async def side_of(agent: str, folder: Path) -> AsyncIterator[Side]:
 async def assert_held(
     side: Side, folder: Path, names: Sequence[str], kinds: Sequence[ToolClass]
 ) -> None:
-    """None of these failures lets a call of these classes run; a sound gate does."""
+    """Asserts that none of these failures lets a call of these classes run, and that a sound gate
+    does."""
     failures = [(name, FAILURES[CHANNELS[side.agent]][name]) for name in names]
     if any(failure.approve != "auto" for _, failure in failures):
         await _assert_sound(side, folder, kinds)
@@ -103,7 +104,8 @@ async def _assert_sound(side: Side, folder: Path, kinds: Sequence[ToolClass]) ->
 
 
 async def _check(stand: Stand, kinds: Sequence[ToolClass], tapped: bool) -> None:
-    """The same calls leave their marks while nothing is broken; once in a run of the tests."""
+    """Asserts that the same calls create their markers if nothing is broken; once in a run of the
+    tests."""
     agent = stand.side.agent
     unseen = [kind for kind in kinds if (agent, kind, tapped) not in _SOUND]
     if not unseen:

@@ -1,4 +1,4 @@
-"""The files in a home, so that two runs of a CLI can be compared by what they left there."""
+"""The files in a home, to compare two runs of a CLI by the files they left."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
-_SHOWN = 8192  # bytes; a difference in more is told by a hash
+_SHOWN = 8192  # bytes; a difference in more is shown by a hash
 
 
 def home_tree(home: Path, volatile_files: tuple[str, ...] = ()) -> dict[str, str]:
-    """What is in every file, by its path, but for those that every run writes anew."""
+    """The content of every file by its path, except those that every run rewrites."""
     tree = {}
     for path in sorted(home.rglob("*")):
         name = str(path.relative_to(home))

@@ -1,4 +1,4 @@
-"""An ssh server of an ordinary user, on loopback, known to ssh by a file of the system."""
+"""An ssh server of an ordinary user, on loopback, known to ssh by a system file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNPACKED = CACHE / "tillerman/sshd"  # by .ci/packages: installed, it would star
 
 @dataclass(frozen=True)
 class Program:
-    """sshd, with the settings and libraries it needs where it lies."""
+    """sshd, with the settings and libraries of its installation."""
 
     path: Path
     settings: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Server:
-    """`host` is known from a file of root's alone: who reaches it has read that."""
+    """`host` is only in a file of root's: a client that resolves it has read that file."""
 
     pid: int
     host: str
@@ -37,7 +37,7 @@ class Server:
 
 
 def missing() -> str:
-    """What is not there for a server and its client; nothing if all of it is."""
+    """What is missing for a server and its client; empty if nothing is."""
     if not shutil.which("ssh"):
         return "ssh is not installed"
     if not _installed() and not (UNPACKED / "usr/sbin/sshd").exists():
@@ -48,7 +48,7 @@ def missing() -> str:
 
 
 def sshd_for(user: OrdinaryUser) -> Program:
-    """The system's, or Debian's package unpacked."""
+    """The system's sshd, or Debian's package unpacked."""
     if installed := _installed():
         return Program(installed)
     folder = user.home / "sshd"
@@ -66,7 +66,7 @@ def sshd_for(user: OrdinaryUser) -> Program:
 
 @contextmanager
 def serving(user: OrdinaryUser, program: Program) -> Iterator[Server]:
-    """Lets the user in by key; its strict look at the owners of files is left on."""
+    """Accepts the user's key; its strict check of file owners stays enabled."""
     server_key = user.home / "host_key"
     ssh = user.home / ".ssh"
     user.must_run("mkdir", "-m", "700", ssh)

@@ -1,4 +1,4 @@
-"""A tiny MCP server on stdin and stdout: `shout` answers in capitals, `flood` with many bytes."""
+"""A small MCP server on stdin and stdout: `shout` answers in capitals, `flood` with many bytes."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A throw-away user without privileges, and the checkout as that user would have cloned it."""
+"""A temporary user without privileges, and the checkout as that user would have cloned it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tests.fresh.checkout import copy_checkout
 
 @dataclass(frozen=True)
 class OrdinaryUser:
-    """Made by `create`, with a home that holds all its files; root alone can make and be one."""
+    """Created by `create`, with a home for all its files; only root can create one and run as
+    one."""
 
     name: str
     uid: int
@@ -37,7 +38,7 @@ class OrdinaryUser:
 
     @property
     def scratch(self) -> Path:
-        """Its TMPDIR: in its home, so that whatever is left goes with that."""
+        """Its TMPDIR: in its home, so that leftovers are removed with it."""
         return self.home / "tmp"
 
     @property
@@ -51,13 +52,13 @@ class OrdinaryUser:
         }
 
     def own(self, folder: Path) -> Path:
-        """Gives it a folder with all that is in there."""
+        """Makes it the owner of a folder and its content."""
         folder.mkdir(exist_ok=True)
         as_root("chown", "-R", f"{self.name}:{self.name}", str(folder))
         return folder
 
     def link(self, folder: Path, name: str) -> None:
-        """Lets it have files of root's, to read: by hard links, which go with its home."""
+        """Lets it read files of root's: by hard links, which are removed with its home."""
         if (self.home / name).exists():
             return  # to own a folder above it again would give those files away
         place = self.home
@@ -73,7 +74,7 @@ class OrdinaryUser:
         group: Path | None = None,
         variables: Mapping[str, str] = {},
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a program as this user, with nothing of root's; in a control group when told."""
+        """Runs a program as this user, without root's environment; in a control group if given."""
         return subprocess.run(
             self._becoming(group, words),
             cwd=cwd or self.home,
@@ -88,7 +89,7 @@ class OrdinaryUser:
     def start(
         self, *words: str | Path, log: IO[bytes], variables: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
-        """Starts a program that goes on; it ends by its pid, or with the user."""
+        """Starts a program that keeps running; it ends by its pid, or with the user."""
         return subprocess.Popen(
             self._becoming(None, words),
             cwd=self.home,
@@ -105,7 +106,7 @@ class OrdinaryUser:
         return done.stdout
 
     def processes(self) -> dict[int, str]:
-        """Command lines by pid. A process that hides its files from others is still seen here."""
+        """Command lines by pid. A process that hides its files from others is included."""
         found = {}
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -119,7 +120,7 @@ class OrdinaryUser:
         return found
 
     def remove(self) -> None:
-        """Its processes, its files and the user itself."""
+        """Removes its processes, its files and the user."""
         until(self._ended, within=10, told=lambda: f"would not end: {self.processes()}")
         shutil.rmtree(self.home)  # by us: userdel would lock the accounts for all that time
         _change_accounts("userdel", self.name)
@@ -145,7 +146,7 @@ class OrdinaryUser:
 
 @dataclass(frozen=True)
 class Clone:
-    """A copy of this checkout, changes included, that is the user's own."""
+    """A copy of this checkout, changes included, owned by the user."""
 
     user: OrdinaryUser
     folder: Path
@@ -158,7 +159,7 @@ class Clone:
         return cls(user, user.own(folder), python)
 
     def make_demo(self) -> subprocess.CompletedProcess[str]:
-        """As the first thing in a new clone: sets up what it needs."""
+        """Runs the demo first in a new clone, which sets up what it needs."""
         return self.user.run("make", "demo", f"PYTHON={self.python}", cwd=self.folder, within=500)
 
     def tillerman(
@@ -179,7 +180,7 @@ class Clone:
 
 
 def python_for(user: OrdinaryUser) -> str | None:
-    """An interpreter that can be run by this user, who may not look into root's folders."""
+    """An interpreter that this user can run, who cannot read root's folders."""
     asked = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))"
     for python in (sys._base_executable, "/usr/local/bin/python3", "/usr/bin/python3"):  # type: ignore[attr-defined]
         if Path(python).exists() and user.run(python, "-c", asked).returncode == 0:

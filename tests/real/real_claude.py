@@ -1,4 +1,4 @@
-"""Claude Code for tests: one pinned version, and all that it may touch and reach."""
+"""Claude Code for tests: one pinned version, with its folders and network access."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class RealClaude:
-    """Claude Code at one version, and the home and project it may touch."""
+    """Claude Code at one version, with its home and project."""
 
     version: str
     program: Path
@@ -21,10 +21,10 @@ class RealClaude:
     model = None
 
     def prepare(self, base_url: str) -> None:
-        """Nothing has to be in its home."""
+        """Its home needs no preparation."""
 
     def environment(self, base_url: str, **more: str) -> dict[str, str]:
-        """All the variables it gets: none of this machine's, and no way out but loopback."""
+        """All its variables: none of this machine's, and network access to loopback only."""
         nowhere = "http://127.0.0.1:9"
         return {
             "PATH": os.defpath,

@@ -1,4 +1,4 @@
-"""A scene with a real agent CLI: its model is the scripted one, its sessions are the desk's."""
+"""A scene with a real agent CLI: with the scripted model and the desk's sessions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RealScene:
     def release(self, name: str) -> None:
         self._desk.double.release(name)
 
-    def told(self) -> str:
+    def model_input(self) -> str:
         return json.dumps(self._desk.double.turns[-1].body, ensure_ascii=False)
 
     async def requested(self) -> None:

@@ -1,4 +1,4 @@
-"""Who plays what, of several workers: one takes all that shares a CLI, and the longest begin."""
+"""Distributes tests to workers: one worker gets all tests of a CLI, the longest first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CLI = re.compile(r"(?:[a-z-]+-)?\d+\.\d+\.\d+")
 
 
 class Schedule(LoadScopeScheduling):  # type: ignore[misc]
-    """Those that take turns in one conversation are not parted; the largest of them come first."""
+    """Tests of one conversation stay together; the largest groups come first."""
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")

@@ -1,4 +1,4 @@
-"""Scenes that two scripted models play, each in its own terms, and the prompts that start them."""
+"""Scenes that two scripted models play, each in its own format, and the prompts that start them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Part = Text | Thought | Call | ToolAction
 
 
 class Says(msgspec.Struct, frozen=True):
-    """A reply whose calls may still be those of any CLI."""
+    """A reply whose calls are not yet in the format of a CLI."""
 
     parts: tuple[Part, ...]
     stop: Literal["end", "length", "refusal"] = "end"
@@ -26,7 +26,7 @@ class Says(msgspec.Struct, frozen=True):
 
 
 class Breaks(msgspec.Struct, frozen=True):
-    """`Broken`, whose calls may still be those of any CLI."""
+    """`Broken`, whose calls are not yet in the format of a CLI."""
 
     parts: tuple[Part, ...]
     ending: Literal["dropped", "ended", "error"] = "dropped"
@@ -36,29 +36,29 @@ Line = Says | Failure | Breaks
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """Steps, each of which is what its first, second, … attempt gets. `needs` is the tool, by the
-    name of its method on a stage, that a CLI must have."""
+    """Steps, each of which is what its first, second, … attempt gets. `needs` is the tool that a
+    CLI must have, by the name of its method on a stage."""
 
     steps: tuple[tuple[Line, ...], ...]
     needs: str | None = None
 
 
-def says(*parts: Part, **more: Any) -> Says:
+def reply(*parts: Part, **more: Any) -> Says:
     return Says(parts, **more)
 
 
 def text(words: str, **more: Any) -> Scene:
-    return Scene(((says(Text(words), **more),),))
+    return Scene(((reply(Text(words), **more),),))
 
 
 def after(*failures: Line, words: str) -> Scene:
-    """An answer after failures; again for a CLI that keeps what came before the failure."""
-    answer = says(Text(words))
+    """An answer after failures; repeated for a CLI that stores what preceded the failure."""
+    answer = reply(Text(words))
     return Scene(((*failures, answer), (answer,), (answer,)))
 
 
 def tools(*lines: Line, needs: str | None = None) -> Scene:
-    return Scene(tuple((line,) for line in (*lines, says(Text("All done.")))), needs)
+    return Scene(tuple((line,) for line in (*lines, reply(Text("All done.")))), needs)
 
 
 UNICODE = "Čeština, 漢字, ไทย, e\u0301 and é, 👩‍👩‍👧‍👦 family, 🏳️‍🌈 flag, 𝔘, \u2028 line, “quotes”."
@@ -74,57 +74,59 @@ SCENES: dict[str, Scene] = {
     "unicode": text(UNICODE, delivery=Delivery(pieces="small", bytewise=True)),
     "markup": text(MARKUP),
     "blank-lines": text("First.\n\n\n   Indented.\n\n"),
-    "two-texts": Scene(((says(Text("One message. "), Text("Another message.")),),)),
-    "thinking": Scene(((says(Thought("I weigh it carefully."), Text("Considered.")),),)),
-    "thinking-and-tool": tools(says(Thought("I look first."), do("shell", "echo seen"))),
-    "tool": tools(says(do("shell", "echo one"))),
-    "text-and-tool": tools(says(Text("I run it."), do("shell", "echo two"))),
-    "tools-in-sequence": tools(says(do("shell", "echo a")), says(do("shell", "echo b"))),
+    "two-texts": Scene(((reply(Text("One message. "), Text("Another message.")),),)),
+    "thinking": Scene(((reply(Thought("I weigh it carefully."), Text("Considered.")),),)),
+    "thinking-and-tool": tools(reply(Thought("I look first."), do("shell", "echo seen"))),
+    "tool": tools(reply(do("shell", "echo one"))),
+    "text-and-tool": tools(reply(Text("I run it."), do("shell", "echo two"))),
+    "tools-in-sequence": tools(reply(do("shell", "echo a")), reply(do("shell", "echo b"))),
     "tools-in-parallel": tools(
-        says(do("shell", "echo p"), do("shell", "echo q"), do("shell", "echo r"))
+        reply(do("shell", "echo p"), do("shell", "echo q"), do("shell", "echo r"))
     ),
-    "many-steps": tools(*(says(Text(f"Step {n}. "), do("shell", f"echo {n}")) for n in range(5))),
-    "tool-fails": tools(says(do("shell", "echo bad >&2; exit 3"))),
-    "missing-file": tools(says(do("read", "PROJECT/absent.txt")), needs="read"),
-    "unknown-tool": tools(says(Call("no_such_tool", {"value": 1}))),
-    "write": tools(says(do("write", "PROJECT/made.txt", "made\n"))),
+    "many-steps": tools(*(reply(Text(f"Step {n}. "), do("shell", f"echo {n}")) for n in range(5))),
+    "tool-fails": tools(reply(do("shell", "echo bad >&2; exit 3"))),
+    "missing-file": tools(reply(do("read", "PROJECT/absent.txt")), needs="read"),
+    "unknown-tool": tools(reply(Call("no_such_tool", {"value": 1}))),
+    "write": tools(reply(do("write", "PROJECT/made.txt", "made\n"))),
     "large-arguments": tools(
-        says(do("write", "PROJECT/large.txt", BLOB), delivery=Delivery(pieces="mixed"))
+        reply(do("write", "PROJECT/large.txt", BLOB), delivery=Delivery(pieces="mixed"))
     ),
     "large-arguments-whole": tools(
-        says(do("write", "PROJECT/whole.txt", BLOB), delivery=Delivery(pieces="whole"))
+        reply(do("write", "PROJECT/whole.txt", BLOB), delivery=Delivery(pieces="whole"))
     ),
     "escaped-arguments": tools(
-        says(
+        reply(
             do("shell", "printf '%s\\n' \"ü 漢 🦆\" 'a\\tb' \"it's\""),
             delivery=Delivery(pieces="small", bytewise=True),
         )
     ),
-    "big-numbers": tools(says(Call("SHELL", {"ticket": 9007199254740993, "ratio": 1.5e-7}))),
-    "wrong-arguments": tools(says(Call("SHELL", {"command": 5, "cmd": {"nested": [None, True]}}))),
+    "big-numbers": tools(reply(Call("SHELL", {"ticket": 9007199254740993, "ratio": 1.5e-7}))),
+    "wrong-arguments": tools(reply(Call("SHELL", {"command": 5, "cmd": {"nested": [None, True]}}))),
     "tool-then-text": tools(
-        says(do("shell", "echo first"), Text("It runs."), delivery=Delivery(pieces="whole"))
+        reply(do("shell", "echo first"), Text("It runs."), delivery=Delivery(pieces="whole"))
     ),
     "tools-of-several-kinds": tools(
-        says(do("shell", "echo good"), do("shell", "exit 4"), Call("no_such_tool", {}))
+        reply(do("shell", "echo good"), do("shell", "exit 4"), Call("no_such_tool", {}))
     ),
     "write-and-edit": tools(
-        says(do("write", "PROJECT/ä file.txt", "one\ntwo\n")),
-        says(do("edit", "PROJECT/ä file.txt", "two\n", "three\n")),
+        reply(do("write", "PROJECT/ä file.txt", "one\ntwo\n")),
+        reply(do("edit", "PROJECT/ä file.txt", "two\n", "three\n")),
     ),
     "two-thoughts": Scene(
-        ((says(Thought("One."), Text("First. "), Thought("Two."), Text("Second.")),),)
+        ((reply(Thought("One."), Text("First. "), Thought("Two."), Text("Second.")),),)
     ),
     "long-line": text(LINE, delivery=Delivery(pieces="whole")),
     "no-usage": text("For free.", usage=Usage(fresh=0, output=0)),
     "usage": text("Counted.", usage=Usage(fresh=1234, output=56, cached=789)),
-    "usage-of-steps": tools(says(do("shell", "echo u"), usage=Usage(fresh=11, output=7))),
+    "usage-of-steps": tools(reply(do("shell", "echo u"), usage=Usage(fresh=11, output=7))),
     "slow": text("It comes slowly but surely.", delivery=Delivery(pause=0.1)),
     "half-event": text("The middle waits.", delivery=Delivery(half=0.7)),
     "keep-alive": text("Still there.", delivery=Delivery(keep_alive=True)),
     "unknown-fields": text("Something new.", delivery=Delivery(unknown=True)),
-    "length": Scene(((says(Text("Cut at the limit"), stop="length"),), (says(Text(" and on.")),))),
-    "refusal": Scene(((says(Text("I will not"), stop="refusal"),),) * 2),
+    "length": Scene(
+        ((reply(Text("Cut at the limit"), stop="length"),), (reply(Text(" and on.")),))
+    ),
+    "refusal": Scene(((reply(Text("I will not"), stop="refusal"),),) * 2),
     "bad-request": Scene(((Failure(400),),)),
     "unknown-model": Scene(((Failure(404),),)),
     "server-error": after(Failure(500), words="After an error."),
@@ -133,8 +135,8 @@ SCENES: dict[str, Scene] = {
     "refused-key": Scene(((Failure(401),),)),
     "forbidden": Scene(((Failure(403),),)),
     "unavailable": after(Failure(503), words="After a break."),
-    "empty": after(says(Text("")), words="Not empty."),
-    "only-thought": after(says(Thought("Hm.")), words="Not only thought."),
+    "empty": after(reply(Text("")), words="Not empty."),
+    "only-thought": after(reply(Thought("Hm.")), words="Not only thought."),
     "ended": after(Breaks((Text("Half a sent"),), "ended"), words="A sentence."),
     "dropped-in-call": after(Breaks((do("shell", "echo lost; sleep 30"),)), words="No call."),
     "dropped": after(Breaks((Text("Half a sen"),)), words="A whole sentence."),
@@ -207,7 +209,8 @@ def _second_part(part: Part, actor: Actor) -> second.Part:
 
 
 def _call(part: Call | ToolAction, actor: Actor) -> Call:
-    """The call as this CLI has it; PROJECT is its folder, and SHELL the name of its shell tool."""
+    """The call in this CLI's format; PROJECT is its folder, and SHELL the name of its shell
+    tool."""
     stage = actor.stage
     if isinstance(part, Call):
         if part.name != "SHELL":

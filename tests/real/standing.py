@@ -1,4 +1,4 @@
-"""A desk that stands from test to test: a CLI is started once, and each test is some more turns."""
+"""A desk that is shared by tests: a CLI is started once, and each test adds turns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MOST = 3  # that rest at once: each is a process of some hundred megabytes
 
 
 class StandingDesk(Desk):
-    """Whoever starts a session with the wishes of one that rests is given that, as if it began
-    just then: `start` starts what nobody has started yet, and all that is to be `anew`."""
+    """A session that starts with the options of an idle one reuses that one, as if it started just
+    then: `start` starts only sessions that do not exist yet, and those with `anew`."""
 
     def __init__(self, player: Player, double: ModelDouble | SecondModel, folder: Path) -> None:
         super().__init__(player, double, folder)
@@ -59,7 +59,7 @@ class StandingDesk(Desk):
         await super().reopen()
 
     async def rest(self, *, well: bool) -> None:
-        """After each test: its sessions are for the next ones, if all went well."""
+        """After each test: its sessions are reused by the next ones, if it passed."""
         lent, self._lent = self._lent, []
         if not well:
             await self._clear()
@@ -95,7 +95,7 @@ class StandingDesk(Desk):
 
 
 class Later(Session):
-    """A session from here on: its entries and turns are counted as if it began now."""
+    """A session from here on: its entries and turns are counted from now."""
 
     def __init__(self, session: Session, past: Sequence[Entry]) -> None:
         self.__dict__.update(session.__dict__)

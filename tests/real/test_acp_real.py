@@ -1,4 +1,4 @@
-"""ACP agents that are rows of data, driven for real against the scripted model."""
+"""ACP agents from rows of the table, run for real with the scripted model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.desk import Desk, ends, of, run, said, shown, until
+from tests.real.desk import Desk, agent_text, ends, of, run, shown, until
 from tests.real.stages import Actor
 from tillerman.core.events import (
     AgentReady,
@@ -42,7 +42,7 @@ async def test_text_and_thoughts_of_two_turns(any_desk: Desk, actor: Actor) -> N
     session = await any_desk.start()
     first = await run(session, "@@hello@@ hi")
     second = await run(session, "more")
-    assert (said(first), said(second)) == ("Good morning.", "Good night.")
+    assert (agent_text(first), agent_text(second)) == ("Good morning.", "Good night.")
     thought = "".join(event.text for event in of(first, ThoughtChunk))
     assert thought.strip() == "I look."
     [ready] = of(first, AgentReady)
@@ -61,7 +61,7 @@ async def test_a_command_runs_when_it_is_allowed(any_desk: Desk, actor: Actor) -
     assert (call.tool, call.input["command"]) == ("Bash", command)
     [end] = of(log, ToolFinished)
     assert (end.outcome, shown(end).strip()) == ("completed", "out\nmore")
-    assert (said(log), ends(log)) == ("Done.", [COMPLETED])
+    assert (agent_text(log), ends(log)) == ("Done.", [COMPLETED])
 
 
 async def test_a_command_that_fails_has_failed(any_desk: Desk, actor: Actor) -> None:
@@ -111,7 +111,7 @@ async def test_a_person_denies_and_the_agent_continues(any_desk: Desk, actor: Ac
     log = any_desk.log(session)
     assert [end.outcome for end in of(log, ToolFinished)] == ["denied"]
     assert not path.exists()
-    assert (said(log), ends(log)) == ("So be it.", [COMPLETED])
+    assert (agent_text(log), ends(log)) == ("So be it.", [COMPLETED])
 
 
 async def test_nothing_is_written_in_plan_mode(any_desk: Desk, actor: Actor) -> None:
@@ -156,7 +156,7 @@ async def test_a_conversation_continues_in_a_new_process(any_desk: Desk) -> None
     await any_desk.reopen()
     again = await any_desk.resume(session.id)
     log = await run(again, "go on")
-    assert said(log) == "Second."
+    assert agent_text(log) == "Second."
     assert "First." in str(any_desk.double.requests[-1].body)
 
 
@@ -188,4 +188,4 @@ async def test_one_of_our_servers_is_called(any_desk: Desk, actor: Actor) -> Non
     calls = of(log, ToolStarted)
     assert [call.tool for call in calls] == ["MCP"]
     assert "PING" in shown(of(log, ToolFinished)[0])
-    assert said(log) == "Called."
+    assert agent_text(log) == "Called."

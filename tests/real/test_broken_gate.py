@@ -1,4 +1,4 @@
-"""A gate that is broken lets no command run; `make torture` breaks it in every other way too."""
+"""A broken gate lets no command run; `make torture` breaks it in every other way too."""
 
 from __future__ import annotations
 

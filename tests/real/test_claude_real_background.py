@@ -1,4 +1,4 @@
-"""Subagents and background work of the real Claude Code, and how they wake it."""
+"""Subagents and background work of the real Claude Code, and the turns they start."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 from tests.real.claude_desk import (
     ClaudeDesk,
+    agent_text,
     ends,
     finished,
     of,
     run,
-    said,
     shown,
     started,
     turns_of,
@@ -58,7 +58,7 @@ def pwd(call_id: str = "toolu_pwd") -> ModelToolCall:
 
 
 def background(log: list[Entry]) -> list[list[tuple[str, str | None]]]:
-    """What ran in the background, each time it changed: titles and calls."""
+    """The background tasks after each change: titles and calls."""
     return [[(t.title, t.call_id) for t in event.tasks] for event in of(log, BackgroundChanged)]
 
 
@@ -80,7 +80,7 @@ async def test_subagent_work_is_reported_inside_its_call(desk: ClaudeDesk) -> No
     assert asked.parent == "toolu_agent"
     assert shown(finished(log, "toolu_agent")) == "Seen all of it."
     assert "Seen all of it." in tool_results(desk.double.turns[-1].body)["toolu_agent"]
-    assert said(log) == session.result().text == "It looked."
+    assert agent_text(log) == session.result().text == "It looked."
     assert ends(log) == [TurnEnded(reason="completed")]
 
 
@@ -104,7 +104,7 @@ async def test_a_background_subagent_wakes_the_agent_which_is_not_idle_before(
 
     starts = [(e.turn, e.event.origin) for e in log if isinstance(e.event, TurnStarted)]
     assert starts == [(1, "prompt"), (2, "agent")]
-    assert (said(log, 1), said(log, 2)) == ("It is under way.", "It is done.")
+    assert (agent_text(log, 1), agent_text(log, 2)) == ("It is under way.", "It is done.")
     assert ends(log) == [TurnEnded(reason="completed")] * 2
     # the subagent worked between the turns, on what the first had begun
     assert started(log, "toolu_pwd").parent == "toolu_agent"
@@ -146,7 +146,7 @@ async def test_a_request_of_a_background_subagent_is_answered_between_the_turns(
     answers = {e.request_id: e.by for e in of(log, RequestAnswered)}
     assert answers[asked.request_id] == "person"
     assert finished(log, "toolu_w").outcome == "completed"
-    assert said(log, 2) == "It is done."
+    assert agent_text(log, 2) == "It is done."
 
 
 async def test_a_prompt_while_a_subagent_works_is_a_turn_of_its_own(desk: ClaudeDesk) -> None:
@@ -171,7 +171,7 @@ async def test_a_prompt_while_a_subagent_works_is_a_turn_of_its_own(desk: Claude
 
     starts = [(e.turn, e.event.origin) for e in log if isinstance(e.event, TurnStarted)]
     assert starts == [(1, "prompt"), (2, "prompt"), (3, "agent")]
-    assert [said(log, turn) for turn in (1, 2, 3)] == [
+    assert [agent_text(log, turn) for turn in (1, 2, 3)] == [
         "It is under way.",
         "Still at it.",
         "It is done.",
@@ -196,7 +196,7 @@ async def test_a_background_command_wakes_the_agent(desk: ClaudeDesk) -> None:
 
     starts = [(e.turn, e.event.origin) for e in log if isinstance(e.event, TurnStarted)]
     assert starts == [(1, "prompt"), (2, "agent")]
-    assert (said(log, 1), said(log, 2)) == ("It waits.", "It is through.")
+    assert (agent_text(log, 1), agent_text(log, 2)) == ("It waits.", "It is through.")
     assert finished(log, "toolu_bg").outcome == "completed"
     listed = background(log)
     assert [("wait at the gate", "toolu_bg")] in listed
@@ -232,7 +232,7 @@ async def test_a_prompt_at_the_moment_the_agent_wakes_gets_its_own_turn(desk: Cl
     log = desk.log(session)
     prompts = [entry.turn for entry in log if entry.event == ARE_YOU_THERE]
     assert len(prompts) == 5
-    assert all(said(log, turn).startswith("Reply") for turn in prompts)
+    assert all(agent_text(log, turn).startswith("Reply") for turn in prompts)
 
 
 ARE_YOU_THERE = TurnStarted(origin="prompt", prompt="are you there?")
@@ -249,4 +249,4 @@ async def test_closing_a_session_ends_its_background_work(desk: ClaudeDesk) -> N
 
     log = desk.log(session)
     assert of(log, BackgroundChanged)[-1].tasks == ()
-    assert said(log) == "It runs."
+    assert agent_text(log) == "It runs."

@@ -1,4 +1,4 @@
-"""`tillerman run` as a user starts it, with the real Claude Code behind it."""
+"""`tillerman run` as a user starts it, with the real Claude Code."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pytest
 
 from tests.real.claude_desk import (
     KEY,
+    agent_text,
     check_log,
     ends,
     no_process_left,
     of,
     processes_with,
-    said,
     until_true,
 )
 from tests.real.real_claude import RealClaude
@@ -54,7 +54,7 @@ class Ran(NamedTuple):
 
 
 class Shell:
-    """A user's shell in the project; the model behind it is scripted."""
+    """A user's shell in the project, with a scripted model."""
 
     def __init__(self, claude: RealClaude, double: ModelDouble, folder: Path) -> None:
         self.claude = claude
@@ -120,7 +120,7 @@ async def test_with_json_every_entry_is_a_line_and_the_same_as_in_the_store(shel
     check_log(stored.log)
     assert ran.log == stored.log[: len(ran.log)]
     assert len(of(ran.log, MessageChunk)) == 4
-    assert (said(ran.log), target.read_text()) == ("Written.", "x\n")
+    assert (agent_text(ran.log), target.read_text()) == ("Written.", "x\n")
     assert ends(ran.log) == [TurnEnded(reason="completed")]
     assert KEY not in ran.stdout + ran.stderr + stored.stdout
 
@@ -172,7 +172,7 @@ async def test_it_does_not_end_before_background_work_has_woken_the_agent(
 
     assert ran.code == 0, ran.stderr
     assert [event.origin for event in of(ran.log, TurnStarted)] == ["prompt", "agent"]
-    assert (said(ran.log, 1), said(ran.log, 2)) == ("It is under way.", "It is done.")
+    assert (agent_text(ran.log, 1), agent_text(ran.log, 2)) == ("It is under way.", "It is done.")
 
 
 async def test_a_second_run_continues_the_first_and_a_third_a_copy(shell: Shell) -> None:
@@ -183,15 +183,15 @@ async def test_a_second_run_continues_the_first_and_a_third_a_copy(shell: Shell)
     third = await shell.run("run", "--resume", "last", "--fork", "--json", "in a copy")
 
     assert [first.code, second.code, third.code] == [0, 0, 0], third.stderr
-    assert [said(ran.log, ran.log[-1].turn) for ran in (first, second, third)] == [
+    assert [agent_text(ran.log, ran.log[-1].turn) for ran in (first, second, third)] == [
         "One.",
         "Two.",
         "Three.",
     ]
     sessions = [ran.log[-1].session for ran in (first, second, third)]
     assert sessions[0] == sessions[1] != sessions[2]
-    told = user_text(shell.double.turns[-1].body)
-    assert "remember the heron" in told and "and the crane" in told
+    reported = user_text(shell.double.turns[-1].body)
+    assert "remember the heron" in reported and "and the crane" in reported
 
 
 @pytest.mark.parametrize(
@@ -277,4 +277,4 @@ async def test_a_killed_harness_leaves_no_process_and_the_next_run_ends_its_turn
     first, second = ends(stored)
     assert first.failure and first.failure.kind == "harness_died"
     assert second == TurnEnded(reason="completed")
-    assert (again.code, said(again.log)) == (0, "Still here.")
+    assert (again.code, agent_text(again.log)) == (0, "Still here.")

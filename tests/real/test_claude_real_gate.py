@@ -1,4 +1,4 @@
-"""What the real Claude Code asks about, wherever a call comes from and whatever its files say."""
+"""What the real Claude Code requests, wherever a call comes from and whatever its files contain."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def settings(folder: Path, name: str, **content: object) -> None:
 
 @pytest.mark.parametrize("file", ["settings.json", "settings.local.json"])
 async def test_no_file_of_the_project_opens_the_gate(desk: ClaudeDesk, file: str) -> None:
-    """Nor one of the user's: theirs may allow what the policy denies."""
+    """Nor does one of the user's: theirs may allow what the policy denies."""
     allow = ["Bash", "Read", "Write", "Edit", "WebFetch", "mcp__*"]
     permissions = {"allow": allow, "defaultMode": "bypassPermissions"}
     settings(desk.project, file, disableAllHooks=True, permissions=permissions)
@@ -155,9 +155,9 @@ async def test_writing_its_own_plan_is_not_requested_and_is_no_bypass(desk: Clau
 async def test_a_request_that_is_never_answered_runs_nothing(
     claude: RealClaude, double: ModelDouble, tool: str, end: str
 ) -> None:
-    """Neither when the CLI's own patience ends (ours is never shorter), nor when its host is gone,
-    though its own rules would allow the call. When its host is gone, 2.1.197 goes by those rules
-    with what it asks its callback about: then it is the supervision that ends it first."""
+    """Neither after the CLI's own timeout (ours is never shorter), nor after its host has ended,
+    though its own rules would allow the call. After its host has ended, 2.1.197 applies those rules
+    to the requests of its callback: then the supervision ends it first."""
     marker = claude.project / "made"
     inputs = {
         "Bash": {"command": f"touch {marker}", "description": "x"},
@@ -233,8 +233,8 @@ async def test_a_search_leaves_out_the_files_that_a_rule_denies(
 
     assert [answer.answer.option for answer in of(log, RequestAnswered)] == ["allow"]
     (end,) = of(log, ToolFinished)
-    told = "".join(part.text for part in end.content if isinstance(part, Text))
-    found = {name for name in names if Path(name).name.encode().hex() in told}
+    message = "".join(part.text for part in end.content if isinstance(part, Text))
+    found = {name for name in names if Path(name).name.encode().hex() in message}
     expected = {name for name in set(names) - set(DENIED_FILES) if name.startswith(below)}
     assert (end.outcome, found) == ("completed", expected)
     seen = json.dumps([turn.body for turn in desk.double.turns])

@@ -1,4 +1,4 @@
-"""What the real Claude Code tells besides prompting: itself, its account, models and servers."""
+"""Version, account, models and servers of the real Claude Code."""
 
 from __future__ import annotations
 
@@ -107,12 +107,12 @@ async def test_it_lists_the_stored_sessions_of_a_folder(
     log = await run(session, "@@keep@@ this one")
     await session.close()  # it writes its sessions a little later than it speaks
 
-    [kept] = await agent.native_sessions(errand, desk.project)
+    [stored] = await agent.native_sessions(errand, desk.project)
 
-    assert kept.native_id == of(log, AgentReady)[0].native_id
-    assert kept.cwd == str(desk.project)
-    assert kept.title
-    assert kept.updated.startswith("20")
+    assert stored.native_id == of(log, AgentReady)[0].native_id
+    assert stored.cwd == str(desk.project)
+    assert stored.title
+    assert stored.updated.startswith("20")
 
 
 async def test_it_reads_the_history_of_a_stored_session(
@@ -133,8 +133,8 @@ async def test_it_reads_the_history_of_a_stored_session(
     log = await run(session, "@@keep@@ this one")
     await session.close()
 
-    [kept] = await agent.native_sessions(errand, desk.project)
-    history = await agent.native_history(errand, kept)
+    [stored] = await agent.native_sessions(errand, desk.project)
+    history = await agent.native_history(errand, stored)
 
     assert history[0] == UserMessage(text="@@keep@@ this one", how="imported")
     assert [e.text for e in history if isinstance(e, MessageChunk)] == ["First.", "Kept."]

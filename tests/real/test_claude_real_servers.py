@@ -1,4 +1,4 @@
-"""MCP servers given to the real Claude Code, and results too large for anyone."""
+"""MCP servers of the real Claude Code, and results over the size limit."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ async def test_ten_megabytes_from_a_tool_are_stored_by_the_cli(desk: ClaudeDesk)
 
     result = finished(log, "toolu_flood")
     assert len(shown(result)) < 5_000
-    kept = re.search(r"saved to (\S+\.txt)", shown(result))
-    assert kept
-    assert Path(kept[1]).stat().st_size == TEN_MB
+    stored = re.search(r"saved to (\S+\.txt)", shown(result))
+    assert stored
+    assert Path(stored[1]).stat().st_size == TEN_MB
     assert ends(log) == [TurnEnded(reason="completed")]
     assert session.result().text == "That was much."
 

@@ -1,4 +1,4 @@
-"""A signal in the middle of a command: nothing of a real CLI runs on, and its turn ends once."""
+"""A signal in the middle of a command: no process of a real CLI is left, and its turn ends once."""
 
 from __future__ import annotations
 

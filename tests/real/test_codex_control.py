@@ -1,4 +1,4 @@
-"""Interrupting the real Codex, and what it leaves running."""
+"""Interrupting the real Codex, and the processes it leaves."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pytest
 
 from tests.real.desk import (
     Desk,
+    agent_text,
     ends,
     finished,
     of,
     processes_with,
     run,
-    said,
     shown,
     until,
     until_true,
@@ -53,7 +53,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_continues(
 
     log = desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
-    assert (said(log, 1), said(log, 2)) == ("It begins", "Still here.")
+    assert (agent_text(log, 1), agent_text(log, 2)) == ("It begins", "Still here.")
 
 
 @pytest.mark.parametrize("sandbox", ["workspace-write", "danger-full-access"])
@@ -84,7 +84,7 @@ async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_cont
     log = desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
     assert finished(log, "call_b").outcome == "cancelled"
-    assert said(log) == "Still here."
+    assert agent_text(log) == "Still here."
 
 
 async def test_an_interrupt_withdraws_the_open_request(any_desk: Desk) -> None:
@@ -105,7 +105,7 @@ async def test_an_interrupt_withdraws_the_open_request(any_desk: Desk) -> None:
     assert not (desk.project / "never.txt").exists()
 
 
-async def test_a_command_that_outlasts_its_turn_is_reported_twice_and_dies_with_the_session(
+async def test_a_command_that_outlasts_its_turn_is_reported_twice_and_ends_with_the_session(
     any_desk: Desk,
 ) -> None:
     desk = any_desk
@@ -149,5 +149,5 @@ async def test_a_turn_cancelled_before_it_has_begun_still_ends(any_desk: Desk) -
 
     log = desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
-    assert said(log) == "Still here."
+    assert agent_text(log) == "Still here."
     assert of(log, AgentExited) == []  # by its own interrupt, not by a signal

@@ -1,4 +1,4 @@
-"""The real `codex exec` as an agent of its own, for versions without an app-server."""
+"""The real `codex exec` as a separate agent, for versions without an app-server."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 
 from tests.real.desk import (
     Desk,
+    agent_text,
     ends,
     finished,
     no_process_left,
     of,
     processes_with,
     run,
-    said,
     until_true,
 )
 from tests.real.stages import STAGES, Actor
@@ -44,7 +44,7 @@ async def test_turns_are_processes_of_one_conversation(any_desk: Desk) -> None:
     first = await run(session, "@@one@@ the word is plum")
     second = await run(session, "@@two@@ which word?")
 
-    assert (said(first), said(second)) == ("Noted.", "Plum.")
+    assert (agent_text(first), agent_text(second)) == ("Noted.", "Plum.")
     assert "the word is plum" in user_text(desk.double.turns[1].body)
     assert len({ready.native_id for ready in of(desk.log(session), AgentReady)}) == 1
     usage = [(one.input_tokens, one.output_tokens) for one in of(desk.log(session), UsageReported)]
@@ -68,7 +68,7 @@ async def test_it_writes_only_where_everything_is_allowed_and_trusts_no_folder(
 
     assert ends(log) == [TurnEnded(reason="completed")]
     made = [finished(log, call.call_id).outcome for call in of(log, ToolStarted)]
-    assert made == ([outcome] if outcome else [])  # it says nothing of a patch that it refused
+    assert made == ([outcome] if outcome else [])  # it does not report a patch that it refused
     assert (desk.project / "made.txt").exists() == (outcome is not None)
     assert config.read_bytes() == before
 

@@ -1,10 +1,10 @@
-"""How turns of the real Codex fail, and what the log says of it."""
+"""How turns of the real Codex fail, and what is logged."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.real.desk import Desk, ends, of, run, said
+from tests.real.desk import Desk, agent_text, ends, of, run
 from tillerman.core.events import Notice
 from tillerman.core.failure import Failure
 from tillerman.testing.model_double.script import Fail, Say, attempts, reply
@@ -49,7 +49,7 @@ async def test_a_server_that_recovers_is_reported_in_a_notice(any_desk: Desk) ->
 
     log = await run(session, "@@flaky@@ go")
 
-    assert said(log) == "Recovered."
+    assert agent_text(log) == "Recovered."
     assert [one.kind for one in of(log, Notice)] == ["retry"]
 
 

@@ -1,4 +1,4 @@
-"""The user's files of Codex after turns with tillerman: no other than after turns without."""
+"""Codex's user files after turns with tillerman equal those after turns without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the real Codex asks about, whatever its files allow, and that its hook stays closed."""
+"""What the real Codex requests, whatever its files allow, and that its hook stays enforced."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ FEATURES = "[features]\nhooks = false\n"
 
 @pytest.fixture
 def marks(any_desk: Desk) -> Path:
-    """Where a server that the user trusts leaves its files, beside rules of the user's own."""
+    """The folder where a trusted server of the user writes its files, beside the user's own
+    rules."""
     folder = any_desk.folder / "marks"
     folder.mkdir()
     home = any_desk.player.home / ".codex"

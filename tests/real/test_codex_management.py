@@ -1,4 +1,4 @@
-"""What the real Codex tells besides a conversation."""
+"""Version, account, models and sessions of the real Codex."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_version_models_and_account(
     models = await codex.models(agent_commands)
     assert [model.default for model in models].count(True) == 1
     assert "gpt-5.5" in {model.id for model in models}
-    # its provider is not OpenAI, so that nobody has to be signed in there
+    # its provider is not OpenAI, so that no account has to be signed in
     assert await codex.account(agent_commands) == Account(True, "variable")
     assert (await CodexExec().account(agent_commands)).signed_in is False
     assert (await codex.about(agent_commands))["model"] == "gpt-5.5"

@@ -1,4 +1,4 @@
-"""Tools of the real Codex, and who decides what they may do."""
+"""Tools of the real Codex, and how their calls are decided."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 
 from tests.real.desk import (
     Desk,
+    agent_text,
     ends,
     finished,
     of,
     processes_with,
     run,
-    said,
     shown,
     started,
     until,
@@ -160,7 +160,7 @@ async def test_a_denied_call_does_not_run_and_the_turn_continues(any_desk: Desk)
     log = desk.log(session)
     assert [finished(log, id).outcome for id in ("call_s", "call_p")] == ["denied", "denied"]
     assert list(desk.project.glob("*.txt")) == []
-    assert (said(log), ends(log)) == ("I may not.", [COMPLETED])
+    assert (agent_text(log), ends(log)) == ("I may not.", [COMPLETED])
     assert "use a pencil" in json.dumps(desk.double.turns[-1].body["input"])
 
 
@@ -193,7 +193,7 @@ async def test_a_write_outside_of_the_workspace_is_denied_by_policy(
     any_desk: Desk, outside_tmp: Path
 ) -> None:
     desk = any_desk
-    outside = outside_tmp / "outside.txt"  # where its sandbox lets nobody write
+    outside = outside_tmp / "outside.txt"  # where its sandbox forbids writes
     desk.double.scenarios["out"] = [
         reply(patch(f"*** Add File: {outside}\n+x\n", id="call_p")),
         reply(stage.shell(f"echo x > {outside}", id="call_s")),
@@ -307,11 +307,11 @@ text(made.output);
     assert [end.outcome for end in of(log, ToolFinished)] == ["completed", "completed"]
     assert (desk.project / "made.txt").read_text() == "x\n"
     assert (desk.project / "new.txt").read_text() == "fresh\n"
-    assert (said(log), ends(log)) == ("Done.", [COMPLETED])
+    assert (agent_text(log), ends(log)) == ("Done.", [COMPLETED])
 
 
 def team(request: ModelRequest) -> Step:
-    """Both play one scenario: what a subagent is told is not a message of the user."""
+    """Both agents play one scenario: a subagent's prompt is not a message of the user."""
     seen = json.dumps(request.body["input"])
     mail = json.dumps([i for i in request.body["input"] if i["type"] == "agent_message"])
     spawn = {"message": "do it", "task_name": "second"}
@@ -338,8 +338,8 @@ async def test_a_subagent_works_inside_the_call_that_began_it(any_desk: Desk) ->
     assert started(log, "call_sub").parent == "call_spawn"
     assert shown(finished(log, "call_sub")) == "from below\n"
     assert shown(finished(log, "call_spawn")) == "I did it."
-    assert said(log, parent="call_spawn") == "I did it."
-    assert (said(log), ends(log)) == ("It is done.", [COMPLETED])
+    assert agent_text(log, parent="call_spawn") == "I did it."
+    assert (agent_text(log), ends(log)) == ("It is done.", [COMPLETED])
 
 
 async def test_a_subagent_that_outlasts_the_turn_works_in_the_background(any_desk: Desk) -> None:
@@ -355,11 +355,11 @@ async def test_a_subagent_that_outlasts_the_turn_works_in_the_background(any_des
 
     log = await run(session, "@@main@@ go")
 
-    assert (said(log), ends(log)) == ("It is begun.", [COMPLETED])
+    assert (agent_text(log), ends(log)) == ("It is begun.", [COMPLETED])
     assert shown(finished(log, "call_spawn")) == "Works in the background."
     assert [len(change.tasks) for change in of(log, BackgroundChanged)] == [1, 0]
     assert shown(finished(log, "call_sub")) == "late\n"
-    assert said(log, parent="call_spawn") == "I did it."
+    assert agent_text(log, parent="call_spawn") == "I did it."
 
 
 async def test_an_interrupt_ends_subagents_too(any_desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""Turns with the real Codex: what it says and thinks, what it is told, and how it goes on."""
+"""Turns with the real Codex: messages, thoughts, prompts, and resuming."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.real.desk import Desk, ends, of, run, said, until
+from tests.real.desk import Desk, agent_text, ends, of, run, until
 from tillerman.core.agent import File
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import (
@@ -54,7 +54,7 @@ async def test_text_and_thoughts_stream_and_each_is_sent_once(any_desk: Desk) ->
 
     log = await run(session, "@@hello@@ say it")
 
-    assert said(log) == "Good morning."
+    assert agent_text(log) == "Good morning."
     assert len(of(log, MessageChunk)) > 1
     assert "".join(thought.text for thought in of(log, ThoughtChunk)) == "I look around."
     [used] = of(log, UsageReported)
@@ -73,7 +73,7 @@ async def test_a_message_whose_stream_broke_is_withdrawn_and_sent_again(any_desk
 
     log = await run(session, "@@cut@@ go")
 
-    assert said(log) == "All of it."
+    assert agent_text(log) == "All of it."
     assert len(of(log, MessageWithdrawn)) == 1
     assert [notice.kind for notice in of(log, Notice)] == ["retry"]
     assert ends(log) == [COMPLETED]
@@ -167,8 +167,8 @@ async def test_a_proposed_plan_is_reported(any_desk: Desk) -> None:
 
     log = await run(session, "@@plan@@ go")
 
-    assert said(log).count(plan) == 1
-    assert "proposed_plan" not in said(log)
+    assert agent_text(log).count(plan) == 1
+    assert "proposed_plan" not in agent_text(log)
     assert ends(log) == [COMPLETED]
 
 
@@ -209,7 +209,7 @@ async def test_a_resumed_conversation_continues_in_a_new_process(any_desk: Desk)
     again = await desk.resume(session.id)
     log = await run(again, "@@two@@ which word?")
 
-    assert said(log) == "Plum."
+    assert agent_text(log) == "Plum."
     assert "the word is plum" in user_text(desk.double.turns[1].body)
     ready = of(desk.log(again), AgentReady)
     assert ready[0].native_id == ready[1].native_id

@@ -1,4 +1,4 @@
-"""Every real agent CLI plays every case that it claims to."""
+"""Every real agent CLI passes every case that it declares."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def actor(standing: StandingDesk) -> Actor:
 
 
 def _in_order() -> list[object]:
-    """One conversation serves for most: first who tells how it began, last who ends it, and
-    failures after those that ask what was said before."""
+    """One conversation serves most cases: first those about its start, last those that end it, and
+    failures after those that ask about earlier messages."""
     late = [name for name in CASES if name.startswith("resume") or name in ("fork", "history_lost")]
     late += [ANEW[1]]
     late += [name for name in CASES if name.startswith(("error_", "retry_")) or "failure" in name]
-    late += ["cut_stream", "closed_stream", "cancel_in_retry", "killed"]
+    late += ["repetitive_answer", "cut_stream", "closed_stream", "cancel_in_retry", "killed"]
     late += ["timeout_in_text", "timeout_in_retry", "timeout_in_tool"]
     rest = [name for name in CASES if name not in late]
     return [

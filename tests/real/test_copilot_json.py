@@ -1,4 +1,4 @@
-"""The real Copilot on its other surface, JSON lines, and what it tells besides prompting."""
+"""The real Copilot over JSON lines, its second transport, and its management commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.real.desk import Desk, ends, of, processes_with, run, said, shown, until_true
+from tests.real.desk import Desk, agent_text, ends, of, processes_with, run, shown, until_true
 from tests.real.stages import Actor
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.agents.copilot.agent import agent
@@ -68,7 +68,7 @@ async def test_turns_in_processes_of_their_own_are_one_conversation(
     assert (diff.path, "+one\n" in (diff.patch or "")) == (str(file), True)
     assert (failed.outcome, shown(failed)) == ("failed", "one\n")
     assert (shouted.outcome, shown(shouted)) == ("completed", "HI")
-    assert (said(work), said(more)) == ("The word is kettle.", "It was kettle.")
+    assert (agent_text(work), agent_text(more)) == ("The word is kettle.", "It was kettle.")
     first, last = any_desk.double.turns[0].body, any_desk.double.turns[-1].body
     assert "You are a kettle. Whistle." in str(first)
     assert first["reasoning_effort"] == "high"
@@ -110,7 +110,7 @@ async def test_an_interrupt_ends_the_process_and_all_that_it_started(
 
     await until_true(lambda: not processes_with(home), within=5)
     log = any_desk.log(session)
-    assert (said(log), ends(log)) == ("On it.", [TurnEnded(reason="cancelled")])
+    assert (agent_text(log), ends(log)) == ("On it.", [TurnEnded(reason="cancelled")])
 
 
 # -- besides prompting -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Denied commands at execve, inside of every real agent CLI and of its own sandbox."""
+"""Denied commands at execve, inside every real agent CLI and its own sandbox."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ async def play(session: Session, prompt: str) -> list[Entry]:
 
 
 async def test_its_shell_does_not_run_a_denied_program(any_desk: Desk, actor: Actor) -> None:
-    kept, made = any_desk.project / "kept.txt", any_desk.project / "made.txt"
-    kept.touch()
+    stored, made = any_desk.project / "kept.txt", any_desk.project / "made.txt"
+    stored.touch()
     (any_desk.project / "name.txt").write_text("rm\n")
     any_desk.double.scenarios["deny"] = [reply(actor.stage.shell(LINE)), reply(Say("done"))]
     rule = Rule("no-rm", "deny", commands=("rm *",))
@@ -51,6 +51,6 @@ async def test_its_shell_does_not_run_a_denied_program(any_desk: Desk, actor: Ac
     entries = await play(session, "@@deny@@ go")
     notices = [entry.event.text for entry in entries if isinstance(entry.event, Notice)]
     outcomes = [entry.event for entry in entries if isinstance(entry.event, ToolFinished)]
-    assert kept.exists()
+    assert stored.exists()
     assert made.exists(), outcomes  # the rest of the line ran
     assert "`rm kept.txt` was not run: rule no-rm (tillerman) denies it" in notices, notices

@@ -1,7 +1,7 @@
-"""The gate before every real agent CLI: that each answer counts, and which calls are asked about.
+"""The gate of every real agent CLI: each answer is obeyed, and which calls are requested.
 
-`differences.toml` tells under `[AGENT.gate]` which lines an agent does not keep: such a line must
-fail. The classes that `AgentInfo.asks` claims must be those that are found here.
+`differences.toml` lists under `[AGENT.gate]` which lines an agent violates: such a line must fail.
+The classes that `AgentInfo.asks` declares must equal those found here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ COMMANDS = Rule("commands", "ask", tools=frozenset({"shell"}))  # also those tha
 
 
 class Stand:
-    """One session, whose every request the test answers."""
+    """One session whose every request the test answers."""
 
     def __init__(self, desk: Desk, actor: Actor, session: Session) -> None:
         self.desk = desk
@@ -60,7 +60,7 @@ class Stand:
         self.session = session
         self.known = differences.gate(actor.agent)
         self.can = capabilities(load(actor.agent))
-        self.denied_at: int | None = None  # how much the model had heard by then
+        self.denied_at: int | None = None  # the number of model calls by then
         self._names = count(1)
         self._since = 0
 
@@ -76,17 +76,17 @@ class Stand:
 
     async def begin(self, *replies: tuple[ModelToolCall, ...]) -> None:
         name = f"gate{next(self._names)}"
-        told = [*(reply(*calls) for calls in replies), reply(Say("So be it."))]
-        self.desk.double.scenarios[name] = told
+        reported = [*(reply(*calls) for calls in replies), reply(Say("So be it."))]
+        self.desk.double.scenarios[name] = reported
         self._since = self.session.last_seq
         await self.session.prompt(f"@@{name}@@ go")
 
     async def asked(self, of_what: str) -> PermissionRequested:
-        """The request of this turn about such a call, while it is open."""
+        """The open request of this turn about such a call."""
         async with asyncio.timeout(MAX_WAIT):
             async for entry in self.session.entries(self._since):
                 event = entry.event
-                if isinstance(event, PermissionRequested) and of_what in _told(event):
+                if isinstance(event, PermissionRequested) and of_what in _described(event):
                     return event
         raise AssertionError("the session ended")
 
@@ -99,7 +99,7 @@ class Stand:
             return [entry async for entry in self.session.until_idle(self._since)]
 
 
-def _told(event: PermissionRequested) -> str:
+def _described(event: PermissionRequested) -> str:
     return json.dumps([event.title, event.input, event.paths])
 
 
@@ -125,7 +125,7 @@ async def deny(stand: Stand) -> None:
 
 
 async def message(stand: Stand) -> None:
-    """What the model hears next tells why; in some agents a denial ends the turn."""
+    """The next message of the model has the reason; in some agents a denial ends the turn."""
     assert stand.denied_at is not None
     await stand.begin()
     await stand.end()
@@ -134,7 +134,7 @@ async def message(stand: Stand) -> None:
 
 
 async def edit(stand: Stand) -> None:
-    """Some CLIs refuse to edit, without a question, what they have not read."""
+    """Some CLIs refuse, without a request, to edit what they have not read."""
     file = stand.file("edited.txt")
     file.write_text("one\ntwo\n")
     changed = (stand.stage.edit(file, "two", "three"),)
@@ -160,9 +160,9 @@ async def changed_input(stand: Stand) -> None:
 
 
 async def parallel(stand: Stand) -> None:
-    """Each answer is for its own call, in whatever order they are given.
+    """Each answer is for its own call, in any order.
 
-    Commands that only read: some agents run others one after the other, and ask likewise.
+    The commands only read: some agents run others one after the other, and request them likewise.
     """
     await stand.begin((stand.cat("first"), stand.cat("second")))
     await stand.asked("first")
@@ -175,7 +175,7 @@ async def parallel(stand: Stand) -> None:
 
 
 async def one_by_one(stand: Stand) -> None:
-    """The agents that ask about the second call when the first is answered."""
+    """The agents that request the second call after the first is answered."""
     await stand.begin((stand.cat("first"), stand.cat("second")))
     await stand.answer("first", Answer("allow"))
     await stand.answer("second", Answer("deny"))
@@ -187,7 +187,7 @@ async def one_by_one(stand: Stand) -> None:
 
 
 def _by_command(log: list[Entry]) -> dict[str, tuple[str, bool]]:
-    """How the calls of `cat` ended, and whether they showed what is in the file."""
+    """How the calls of `cat` ended, and whether they printed the file."""
     ended = {event.call_id: event for event in of(log, ToolFinished)}
     return {
         name: (ended[call.call_id].outcome, f"egg of {name}" in shown(ended[call.call_id]))
@@ -198,7 +198,7 @@ def _by_command(log: list[Entry]) -> dict[str, tuple[str, bool]]:
 
 
 async def always(stand: Stand) -> None:
-    """The second call of the same is asked about by the agent, and of no person."""
+    """The agent requests the second identical call, but no user is asked."""
     for name in ("once", "twice"):
         await stand.begin((stand.stage.shell("echo x >> remembered"),))
         if name == "once":

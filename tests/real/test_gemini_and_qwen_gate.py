@@ -1,4 +1,4 @@
-"""The gate before the real Gemini CLI and Qwen Code, whatever has been set in them."""
+"""The gate of the real Gemini CLI and Qwen Code, whatever their settings contain."""
 
 from __future__ import annotations
 
@@ -22,17 +22,20 @@ ALL = dict.fromkeys(("read", "write", "shell", "network", "mcp"), "enforced")
 
 
 def tools(desk: Desk) -> set[str]:
-    """Those that the model was offered first."""
-    told = desk.double.turns[0].body["tools"]
-    names = [one["function"]["name"] for one in told if "function" in one]
-    return {*names, *(one["name"] for some in told for one in some.get("functionDeclarations", ()))}
+    """The tools that the model was offered first."""
+    reported = desk.double.turns[0].body["tools"]
+    names = [one["function"]["name"] for one in reported if "function" in one]
+    return {
+        *names,
+        *(one["name"] for some in reported for one in some.get("functionDeclarations", ())),
+    }
 
 
-def keep(actor: Actor, **settings: Any) -> None:
+def store_settings(actor: Actor, **settings: Any) -> None:
     """Adds to the settings of the CLI's user."""
     file = actor.home / f".{actor.agent}" / "settings.json"
-    kept = json.loads(file.read_text())
-    file.write_text(json.dumps(kept | settings))
+    stored = json.loads(file.read_text())
+    file.write_text(json.dumps(stored | settings))
 
 
 def requests(log: Any) -> list[tuple[str, str]]:
@@ -42,7 +45,7 @@ def requests(log: Any) -> list[tuple[str, str]]:
 async def test_calls_the_user_allows_in_the_cli_are_requested_all_the_same(
     any_desk: Desk, actor: Actor
 ) -> None:
-    keep(
+    store_settings(
         actor,
         tools={"allowed": ["run_shell_command", "read_file"], "approvalMode": "auto_edit"},
         permissions={"allow": ["Bash", "Read", "Edit"]},
@@ -72,8 +75,8 @@ async def test_calls_the_user_allows_in_the_cli_are_requested_all_the_same(
 
 
 async def test_calls_the_user_denies_in_the_cli_stay_denied(any_desk: Desk, actor: Actor) -> None:
-    """Qwen Code takes a command that writes for a write."""
-    keep(actor, tools={"exclude": ["write_file"]}, permissions={"deny": ["WriteFile"]})
+    """Qwen Code treats a command that writes as a write."""
+    store_settings(actor, tools={"exclude": ["write_file"]}, permissions={"deny": ["WriteFile"]})
     if actor.agent == "gemini":
         policies = actor.home / ".gemini" / "policies"
         policies.mkdir()
@@ -164,7 +167,7 @@ async def test_an_older_version_and_the_other_transport_ask_as_much(
     gate_probes = _aviary(any_desk, actor)
     session = await any_desk.start(
         approve="ask",
-        tools=("SaveMemory",),  # nobody calls it
+        tools=("SaveMemory",),  # it is never called
         options={"surface": surface},
         servers=gate_probes.servers,
     )
@@ -174,10 +177,10 @@ async def test_an_older_version_and_the_other_transport_ask_as_much(
 
 
 @pytest.mark.agents("gemini")
-async def test_its_one_way_stream_asks_nobody_and_declares_nothing(
+async def test_its_one_way_stream_requests_and_declares_nothing(
     any_desk: Desk, actor: Actor
 ) -> None:
-    """What it would have to ask about it withholds by itself, but reads and harmless commands."""
+    """It withholds what would need approval, except reads and harmless commands."""
     (actor.project / "there.txt").write_text("x\n")
     any_desk.double.scenarios["both"] = [
         reply(actor.stage.read(actor.project / "there.txt")),

@@ -1,4 +1,4 @@
-"""Sessions with the real Gemini CLI and Qwen Code: gone on with, failing, and leaving no trace."""
+"""Sessions with the real Gemini CLI and Qwen Code: resumed, failing, and without leftovers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.bare import run_bare
-from tests.real.desk import KEY, Desk, ends, of, run, said, until_true
+from tests.real.desk import KEY, Desk, agent_text, ends, of, run, until_true
 from tests.real.home_tree import home_tree
 from tests.real.stages import Actor
 from tillerman.agents import load
@@ -48,27 +48,27 @@ async def test_a_session_continues_in_a_new_process(any_desk: Desk, actor: Actor
     second = await any_desk.resume(first.id)
     log = await run(second, "@@two:1@@ which word?")
 
-    assert said(log, turn=2) == "Kettle."
+    assert agent_text(log, turn=2) == "Kettle."
     assert "The word is kettle." in str(any_desk.double.turns[-1].body)
     natives = {ready.native_id for ready in of(any_desk.log(second), AgentReady)}
     assert natives == {ready.native_id}
 
 
 def _age(home: Path, native_id: str) -> None:
-    """The session was made in another minute, so that nobody has to wait for the next."""
+    """Changes the session's minute, so that the test need not wait for the next."""
     [file] = home.glob(f".gemini/tmp/*/chats/session-*-{native_id[:8]}.jsonl")
     file.rename(file.with_name(f"session-2026-01-01T00-00-{native_id[:8]}.jsonl"))
 
 
 async def _written(home: Path, native_id: str, words: str) -> None:
-    """This version leaves without waiting for its own history to be written."""
+    """Waits for the history: this version exits without waiting for it to be written."""
     file = next(home.glob(f".qwen/projects/*/chats/{native_id}.jsonl"))
     await until_true(lambda: words in file.read_text())
 
 
 @pytest.mark.agents("gemini")
 async def test_within_its_minute_a_session_is_not_lost(any_desk: Desk, actor: Actor) -> None:
-    """Loading it then would destroy it: the opening waits for the next minute."""
+    """Loading it then would destroy it: opening waits for the next minute."""
     any_desk.double.scenarios["two"] = [reply(Say("The word is kettle.")), reply(Say("Kettle."))]
     first = await any_desk.start()
     await run(first, "@@two@@ remember")
@@ -79,7 +79,7 @@ async def test_within_its_minute_a_session_is_not_lost(any_desk: Desk, actor: Ac
     async with asyncio.timeout(100):
         log = [entry async for entry in second.run("@@two:1@@ which word?")]
 
-    assert said(log, turn=2) == "Kettle."
+    assert agent_text(log, turn=2) == "Kettle."
     assert "The word is kettle." in str(any_desk.double.turns[-1].body)
     assert int(time.time() // 60) > made
 
@@ -98,7 +98,7 @@ async def test_a_missing_session_fails_by_name(any_desk: Desk, actor: Actor) -> 
         assert "start a new session" in end.failure.hint
 
 
-async def test_without_a_key_nobody_is_signed_in(any_desk: Desk, actor: Actor) -> None:
+async def test_without_a_key_no_account_is_signed_in(any_desk: Desk, actor: Actor) -> None:
     session = await any_desk.start(environment={actor.stage.key: ""})
 
     [end] = ends(await run(session, "hello"))
@@ -110,7 +110,7 @@ async def test_without_a_key_nobody_is_signed_in(any_desk: Desk, actor: Actor) -
 
 @pytest.mark.agents("qwen")
 async def test_another_model_in_mid_session_is_refused(any_desk: Desk, actor: Actor) -> None:
-    """Set over the wire it would be the user's own from then on."""
+    """Set over the wire it would be stored as the user's own setting."""
     any_desk.double.scenarios["hello"] = [reply(Say("Hello."))]
     settings = actor.home / ".qwen" / "settings.json"
     session = await any_desk.start()

@@ -1,4 +1,4 @@
-"""The other surfaces of the real Gemini CLI and Qwen Code: their streams of JSON lines."""
+"""The JSON-lines streams of the real Gemini CLI and Qwen Code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.real.desk import Desk, ends, of, processes_with, run, said, shown, until, until_true
+from tests.real.desk import (
+    Desk,
+    agent_text,
+    ends,
+    of,
+    processes_with,
+    run,
+    shown,
+    until,
+    until_true,
+)
 from tests.real.stages import Actor
 from tillerman.core.events import (
     AgentReady,
@@ -44,7 +54,7 @@ async def test_two_turns_are_one_conversation(any_desk: Desk, actor: Actor) -> N
     first = await run(session, "@@two@@ remember")
     second = await run(session, "@@two:1@@ which word?")
 
-    assert (said(first), said(second)) == ("The word is kettle.", "Kettle.")
+    assert (agent_text(first), agent_text(second)) == ("The word is kettle.", "Kettle.")
     assert len(of(first, MessageChunk)) > 1
     assert "The word is kettle." in str(any_desk.double.turns[-1].body)
     log = any_desk.log(session)
@@ -88,7 +98,7 @@ async def test_a_denied_or_withheld_call_does_not_run(any_desk: Desk, actor: Act
     log = any_desk.log(session)
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
     assert not (actor.project / "never.txt").exists()
-    assert (said(log), ends(log)) == ("I may not.", [COMPLETED])
+    assert (agent_text(log), ends(log)) == ("I may not.", [COMPLETED])
     withheld = [notice.text for notice in of(log, Notice) if "disabled" in notice.text]
     assert len(withheld) == (actor.agent == "gemini")
 
@@ -104,7 +114,7 @@ async def test_an_error_of_the_api_is_classified_and_not_emitted_as_text(
     [end] = ends(log)
     assert isinstance(end.failure, Failure)
     assert (end.failure.kind, "Incorrect key." in end.failure.message) == ("not_signed_in", True)
-    assert said(log) == ""
+    assert agent_text(log) == ""
 
 
 async def test_an_interrupt_in_a_command_leaves_no_process(any_desk: Desk, actor: Actor) -> None:
@@ -128,7 +138,7 @@ async def test_an_interrupt_in_a_command_leaves_no_process(any_desk: Desk, actor
 
     log = any_desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
-    assert said(log) == "Still here."
+    assert agent_text(log) == "Still here."
 
 
 async def test_an_interrupt_in_mid_text_keeps_the_text(any_desk: Desk, actor: Actor) -> None:
@@ -146,4 +156,25 @@ async def test_an_interrupt_in_mid_text_keeps_the_text(any_desk: Desk, actor: Ac
 
     log = any_desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
-    assert (said(log, 1), said(log, 2)) == ("It begins", "Still here.")
+    assert (agent_text(log, 1), agent_text(log, 2)) == ("It begins", "Still here.")
+
+
+@pytest.mark.agents("gemini")
+async def test_an_answer_that_repeats_itself_is_not_reported_as_complete(
+    any_desk: Desk, actor: Actor
+) -> None:
+    """It stops the answer, asks its model once more, and then gives up: with a warning, and as a
+    success."""
+    loop = reply(Say("Same again. " * 200, chunks=200))
+    any_desk.double.scenarios |= {"loop": [loop], "": [loop]}  # it asks without the user's words
+    session = await any_desk.start(options=options(actor))
+
+    log = await run(session, "@@loop@@ go")
+
+    [end] = ends(log)
+    assert end.failure
+    assert (end.failure.kind, end.failure.message) == (
+        "turn_limit",
+        "Loop detected, stopping execution",
+    )
+    assert agent_text(log).startswith("Same again. " * 5)

@@ -1,4 +1,4 @@
-"""Turns with the real Gemini CLI and Qwen Code over ACP: words, tools, decisions, cancels."""
+"""Turns with the real Gemini CLI and Qwen Code over ACP: messages, tools, decisions, cancels."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from tests.real.desk import (
     Desk,
+    agent_text,
     ends,
     of,
     processes_with,
     run,
-    said,
     shown,
     until,
     until_true,
@@ -73,7 +73,7 @@ def actor(standing: StandingDesk) -> Actor:
 
 @pytest.fixture
 def any_desk(standing_desk: StandingDesk) -> Desk:
-    """One conversation: each test is a few turns of it."""
+    """One conversation: each test adds a few turns."""
     return standing_desk
 
 
@@ -91,7 +91,7 @@ async def test_text_and_thoughts_are_streamed_in_order(any_desk: Desk, actor: Ac
     [ready] = of(first, AgentReady)
     assert ready.version == actor.version
     assert ready.model == (actor.stage.model or "qwen3-coder-plus")
-    assert (said(first), said(second)) == ("Good morning to you.", "Good night.")
+    assert (agent_text(first), agent_text(second)) == ("Good morning to you.", "Good night.")
     assert len(of(first, MessageChunk)) == 4
     thought = "".join(chunk.text for chunk in of(first, ThoughtChunk))
     assert thought.split() == ["Let", "me", "see."]
@@ -171,7 +171,7 @@ async def test_a_command_that_fails_is_reported_where_the_agent_does(
     log = await run(session, "@@sh@@ go")
 
     [end] = of(log, ToolFinished)
-    # Gemini CLI keeps the exit code to itself.
+    # Gemini CLI does not report the exit code.
     assert end.outcome == ("completed" if actor.agent == "gemini" else "failed")
     assert shown(end).strip() == "oops"
     assert ends(log) == [COMPLETED]
@@ -192,7 +192,7 @@ async def test_a_denied_call_does_not_run(any_desk: Desk, actor: Actor) -> None:
     log = any_desk.log(session)
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
     assert not (actor.project / "never.txt").exists()
-    assert said(log) == "I may not."
+    assert agent_text(log) == "I may not."
     assert ends(log) == [COMPLETED]
 
 
@@ -292,7 +292,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_continues(
 
     log = any_desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
-    assert (said(log, 1), said(log, 2)) == ("It begins", "Still here.")
+    assert (agent_text(log, 1), agent_text(log, 2)) == ("It begins", "Still here.")
 
 
 async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_continues(
@@ -319,7 +319,7 @@ async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_cont
     log = any_desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
     assert [one.outcome for one in of(log, ToolFinished)] == ["cancelled"]
-    assert said(log) == "Still here."
+    assert agent_text(log) == "Still here."
 
 
 async def test_an_interrupt_withdraws_the_open_request(any_desk: Desk, actor: Actor) -> None:
@@ -356,7 +356,7 @@ async def test_an_error_of_the_api_is_classified_and_the_session_continues(
 
     assert end.failure
     assert (end.failure.kind, words[status] in end.failure.message) == (kind, True)
-    assert said(any_desk.log(session)) == "Still here."
+    assert agent_text(any_desk.log(session)) == "Still here."
 
 
 @pytest.mark.agents("gemini")
@@ -382,7 +382,7 @@ async def test_qwen_continues_after_a_short_rate_limit(any_desk: Desk, actor: Ac
 
     log = await run(session, "@@busy@@ go")
 
-    assert (said(log), ends(log)) == ("There.", [COMPLETED])
+    assert (agent_text(log), ends(log)) == ("There.", [COMPLETED])
 
 
 @pytest.mark.agents("qwen")
@@ -403,4 +403,4 @@ async def test_a_question_is_forwarded_and_answered(any_desk: Desk, actor: Actor
     assert [call.tool for call in of(log, ToolStarted)] == ["Question"]
     assert [one.outcome for one in of(log, ToolFinished)] == ["completed"]
     assert "Blue" in str(any_desk.double.turns[-1].body["messages"][-1])
-    assert said(log) == "Blue it is."
+    assert agent_text(log) == "Blue it is."

@@ -1,4 +1,4 @@
-"""Real agents as a team: what one leaves in the middle another finishes."""
+"""Fallback among real agents: another one finishes the interrupted work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.clis import pinned
-from tests.real.desk import Desk, ends, no_process_left, of, said
+from tests.real.desk import Desk, agent_text, ends, no_process_left, of
 from tests.real.stages import STAGES, Actor
 from tillerman.agents import load
 from tillerman.core.events import AgentStarted, Entry, Notice, TurnEnded, TurnStarted, UserMessage
@@ -26,7 +26,7 @@ TASK = "@@task@@ Write one.txt, then two.txt."
 
 
 def team_of(first: Actor, agent: str, folder: Path) -> Actor:
-    """Another CLI, in a home of its own and in the same project."""
+    """Another CLI, in a separate home and in the same project."""
     cli = pinned(agent)[0]
     return Actor(STAGES[agent], cli, cli.path(), folder / "home", first.project)
 
@@ -38,7 +38,7 @@ async def second_double() -> AsyncIterator[ModelDouble]:
 
 
 def fallback(desk: Desk) -> FallbackPolicy:
-    """`desk` is that of the agent which stands by."""
+    """`desk` is that of the fallback agent."""
 
     async def call(name: str) -> LaunchPlan:
         spec, run_settings = desk._split({})
@@ -89,7 +89,7 @@ async def test_the_next_agent_finishes_in_the_same_workspace(
 
     assert ends(log) == [TurnEnded(reason="completed")]
     assert (one.read_text(), two.read_text()) == ("1\n", "2\n")
-    assert said(log).endswith("Both are there.")
+    assert agent_text(log).endswith("Both are there.")
     assert of(log, TurnStarted) == [TurnStarted(origin="prompt", prompt=TASK)]
     [notice] = [event for event in of(log, Notice) if event.kind == "fallback"]
     assert notice.text.startswith(f"{actor.agent} cannot continue (")
@@ -108,7 +108,7 @@ async def test_the_next_agent_finishes_in_the_same_workspace(
     assert row.native_id
 
     second_double.scenarios["more"] = [reply(Say("I remember."))]
-    assert said(await run(session, "@@more@@ Do you remember?")).endswith("I remember.")
+    assert agent_text(await run(session, "@@more@@ Do you remember?")).endswith("I remember.")
     assert "You are taking over" in str(second_double.turns[-1].body)
 
     await session.close()

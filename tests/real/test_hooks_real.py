@@ -1,7 +1,7 @@
-"""`tillerman hooks install` in the CLIs that people run themselves, set to allow everything.
+"""`tillerman hooks install` in CLIs that users run themselves, set to allow everything.
 
-What runs then is what tillerman's hook allows: its config allows writes, denies one command,
-rewrites one, and leaves another to be asked about, where nobody is there to answer.
+Only what tillerman's hook allows runs: its config allows writes, denies one command, rewrites one,
+and leaves another for approval, which nobody gives.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ FREE = {
     "opencode": ("run",),
     "qwen": ("--approval-mode=yolo", "-p"),
 }
-# What says in its home that the project is trusted.
+# The files in its home that make the project trusted.
 TRUST: dict[str, tuple[str, Callable[[str], object]]] = {
     "copilot": (".copilot/config.json", lambda project: {"trusted_folders": [project]}),
     "gemini": (".gemini/trustedFolders.json", lambda project: {project: "TRUST_FOLDER"}),
@@ -64,7 +64,7 @@ TRUST: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 async def play(actor: Actor, double: ModelDouble, *calls: ModelToolCall) -> dict[str, str]:
-    """A run of the CLI by itself; what the model heard of each call."""
+    """Runs the CLI by itself; returns the result of each call that the model got."""
     name = f"play{len(double.scenarios)}"
     double.scenarios[name] = [*(reply(call) for call in calls), reply(Say("Done."))]
     process = await asyncio.create_subprocess_exec(
@@ -89,7 +89,7 @@ async def play(actor: Actor, double: ModelDouble, *calls: ModelToolCall) -> dict
     return api_of(last).tool_results(last.body)
 
 
-def settle(actor: Actor, double: ModelDouble) -> None:
+def configure(actor: Actor, double: ModelDouble) -> None:
     actor.prepare(double.base_url)
     config = actor.home / ".config/tillerman/config.toml"
     config.parent.mkdir(parents=True)
@@ -103,7 +103,7 @@ def settle(actor: Actor, double: ModelDouble) -> None:
 async def test_only_calls_the_hook_allows_run(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
-    settle(actor, double)
+    configure(actor, double)
     stage, names = actor.stage, ("allow", "deny", "rewrite", "ask")
     made = {name: actor.project / f"{name}.txt" for name in names}
     calls = (
@@ -136,7 +136,7 @@ async def test_only_calls_the_hook_allows_run(
 async def test_nothing_runs_when_the_hook_fails(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
-    settle(actor, double)
+    configure(actor, double)
     journal = BackupJournal(tmp_path / "state")
     hooks = planned(actor.agent, actor.project, "project", version=actor.version)
     install(hooks, journal)

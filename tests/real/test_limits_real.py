@@ -1,4 +1,4 @@
-"""Limits stop real agents that would go on without end: none runs on, none calls the model on."""
+"""Limits stop real agents that would run forever: no process and no model call continues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.real.desk import ends, no_process_left, of, said
+from tests.real.desk import agent_text, ends, no_process_left, of
 from tests.real.stages import Actor
 from tillerman.core.events import Entry, Notice, decode_entry
 from tillerman.testing.model_double.script import Say, Usage, reply
@@ -40,7 +40,7 @@ class Ran(NamedTuple):
 async def run_without_end(
     actor: Actor, double: ModelDouble, folder: Path, *words: str, prompt: str = "@@loop@@ go"
 ) -> Ran:
-    """`tillerman run` of a task that calls the shell repeatedly, and would then say `never`."""
+    """`tillerman run` of a task that calls the shell repeatedly, and would then print `never`."""
     actor.prepare(double.base_url)
     shell = actor.stage.shell
     double.scenarios["loop"] = [
@@ -86,7 +86,7 @@ async def test_rounds(actor: Actor, double: ModelDouble, tmp_path: Path) -> None
 
     assert (ran.code, ran.failure) == (5, "turn_limit"), ran
     assert 3 <= calls(double) <= 6
-    assert said(ran.log) == ""
+    assert agent_text(ran.log) == ""
 
 
 @pytest.mark.agents("claude", "codex", "qwen", "copilot", "gemini", "opencode")
@@ -119,7 +119,7 @@ async def test_cost(actor: Actor, double: ModelDouble, tmp_path: Path) -> None:
 async def test_an_agent_that_reports_usage_only_at_the_end_is_reported(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
-    """And what the turn used is held against the limit once it is known."""
+    """The turn's usage is checked against the limit once it is known."""
     ran = await run_without_end(
         actor, double, tmp_path, "--max-cost=0.000001", "--max-tokens=10", "--max-turns=6"
     )

@@ -1,5 +1,5 @@
-"""Other people's MCP clients at the workspace server: the official Inspector, and the protocol's
-own suite of tests."""
+"""Third-party MCP clients with the workspace server: the official Inspector, and the protocol's own
+test suite."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Door:
 
 @pytest.fixture(scope="module")
 def door(house: Machine) -> Iterator[Door]:
-    """A server of HTTP, with a token of the Inspector's own: each of its calls is a new session."""
+    """An HTTP server, with a token for the Inspector: each of its calls is a new session."""
     process = subprocess.Popen(
         house.command("mcp", "serve", "--http", "0", "--approve", "auto", "--client", "inspector"),
         cwd=house.project,
@@ -76,10 +76,10 @@ def door(house: Machine) -> Iterator[Door]:
     )
     assert process.stderr
     with process:
-        said = re.search(r":(\d+)/mcp, token in", process.stderr.readline())
+        reported = re.search(r":(\d+)/mcp, token in", process.stderr.readline())
         named = re.fullmatch(r".*inspector.* (/.+)\n", process.stderr.readline())
-        assert said and named
-        yield Door(int(said[1]), Path(named[1]).read_text().strip())
+        assert reported and named
+        yield Door(int(reported[1]), Path(named[1]).read_text().strip())
         process.terminate()
         assert process.wait(20) == 0
         assert "Traceback" not in process.stderr.read()
@@ -96,7 +96,7 @@ def inspect(
 
 
 def by_stdio(machine: Machine) -> list[str]:
-    """It starts the server anew for each thing it asks."""
+    """It starts the server again for each request."""
     variables = [
         w for name, value in machine.environment.items() for w in ("-e", f"{name}={value}")
     ]
@@ -144,7 +144,7 @@ def resources(machine: Machine, target: Sequence[str]) -> None:
 
 
 def test_the_inspector_calls_every_tool_over_stdio(machine: Machine) -> None:
-    """One server after the other: the process in the background is found again by each."""
+    """Each server process after the first finds the background process again."""
     every_tool(machine, by_stdio(machine))
     resources(machine, by_stdio(machine))
 
@@ -227,7 +227,7 @@ def test_every_scenario_of_the_suite_is_accounted_for(house: Machine) -> None:
 
 
 def test_the_scenarios_that_apply_pass(house: Machine, door: Door, tmp_path: Path) -> None:
-    """The suite has no way to be given a token: it is added on the way."""
+    """The suite has no option for a token: a proxy adds it."""
     [cli] = pinned("mcp-conformance")
     with bearing(door.port, door.token) as port:
         for scenario, expected in APPLIES.items():
@@ -236,8 +236,8 @@ def test_the_scenarios_that_apply_pass(house: Machine, door: Door, tmp_path: Pat
             run(cli, ["server", *words, "-o", str(place)], house.folder, codes=(0, 1))
             [file] = place.rglob("checks.json")
             checks = json.loads(file.read_text())
-            told = {one["id"]: one["status"] for one in checks if one["status"] != "INFO"}
-            assert told == expected, checks
+            fields = {one["id"]: one["status"] for one in checks if one["status"] != "INFO"}
+            assert fields == expected, checks
 
 
 def test_without_the_token_the_suite_is_refused(house: Machine, door: Door, tmp_path: Path) -> None:

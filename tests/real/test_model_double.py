@@ -1,4 +1,4 @@
-"""The scripted model is good enough for the real Claude Code, with nothing of ours in between."""
+"""The scripted model works with the real Claude Code, without tillerman in between."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Running:
         raise AssertionError(f"no {kind} line; got {[line['type'] for line in self.lines]}")
 
     async def rest(self) -> int:
-        """Reads to the end; gives the exit code."""
+        """Reads to the end; returns the exit code."""
         assert self.process.stdout is not None
         async with asyncio.timeout(30):
             async for raw in self.process.stdout:
@@ -83,7 +83,7 @@ class Running:
         return [line for line in self.lines if line["type"] == "result"]
 
     def failure(self, code: int) -> tuple[int, bool, int | None, str]:
-        """How a failed one-shot ended: exit code, error or not, HTTP status, kind of error."""
+        """How a failed one-shot run ended: exit code, error or not, HTTP status, kind of error."""
         [result], [message] = (
             [line for line in self.lines if line["type"] == kind]
             for kind in ("result", "assistant")
@@ -163,8 +163,10 @@ async def test_thinking_comes_before_text(claude: RealClaude, double: ModelDoubl
     running, code = await one_shot(claude, double, "@@think@@")
 
     assert (code, running.deltas("thinking")) == (0, "First, consider.")
-    said = [line["message"]["content"][0] for line in running.lines if line["type"] == "assistant"]
-    assert [block["type"] for block in said] == ["thinking", "text"]
+    messages = [
+        line["message"]["content"][0] for line in running.lines if line["type"] == "assistant"
+    ]
+    assert [block["type"] for block in messages] == ["thinking", "text"]
 
 
 async def test_a_tool_call_writes_a_file(claude: RealClaude, double: ModelDouble) -> None:

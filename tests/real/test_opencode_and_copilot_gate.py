@@ -1,6 +1,6 @@
-"""That nothing of the user's or the project's loosens the gate before real OpenCode and Copilot.
+"""No setting of the user or the project weakens the gate of real OpenCode and Copilot.
 
-`test_gate_real.py` asks of every agent what each of its classes does; this is what is special here.
+`test_gate_real.py` checks each class of every agent; this checks what is specific here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 MAX_WAIT = 150.0  # seconds: on a busy machine each prompt of OpenCode takes some
 COMPLETED = TurnEnded(reason="completed")
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("mcp_server.py"))]}
-NOBODY = ("SaveMemory",)  # the only tool that is allowed, and nobody calls it
+NOBODY = ("SaveMemory",)  # the only tool that is allowed, and it is never called
 
 LOOSE = {
     "*": "allow",
@@ -67,7 +67,7 @@ async def run(session: Session, text: str) -> list[Entry]:
 
 
 async def _all_is_asked(desk: Desk, actor: Actor, **settings: object) -> None:
-    """A command, a file, a reading and a server's tool, in a session that denies everything."""
+    """A command, a file, a read and a server's tool, in a session that denies everything."""
     (actor.project / "secret.txt").write_text("heron\n")
     stage = actor.stage
     desk.double.scenarios["all"] = [
@@ -112,7 +112,7 @@ async def test_no_config_of_opencode_loosens_what_it_asks(any_desk: Desk, actor:
 async def test_a_patch_of_several_files_is_requested_with_their_paths(
     any_desk: Desk, actor: Actor
 ) -> None:
-    """Which models get as their only way to write."""
+    """Some models have patches as their only way to write."""
     own = actor.home / ".config/opencode/opencode.json"
     config = json.loads(own.read_text())
     models = config["provider"]["scripted"]["models"]

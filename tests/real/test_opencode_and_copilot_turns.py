@@ -1,6 +1,6 @@
-"""Turns with the real OpenCode and Copilot over ACP: words, tools, decisions, cancels, failures.
+"""Turns with the real OpenCode and Copilot over ACP: messages, tools, decisions, failures.
 
-Their start takes seconds, so that a session has many turns here.
+Their start takes seconds, so a session has many turns here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from typing import Any
 
 import pytest
 
-from tests.real.desk import Desk, ends, of, processes_with, said, shown, until, until_true, usages
+from tests.real.desk import (
+    Desk,
+    agent_text,
+    ends,
+    of,
+    processes_with,
+    shown,
+    until,
+    until_true,
+    usages,
+)
 from tests.real.stages import Actor
 from tests.real.standing import Later, StandingDesk
 from tillerman.core.agent import File
@@ -110,7 +120,7 @@ async def test_text_thoughts_usage_an_image_and_a_system_prompt(
 
     [ready] = of(first, AgentReady)
     assert ready.version == actor.version
-    assert (said(first), said(second)) == ("Good morning to you.", "Good night.")
+    assert (agent_text(first), agent_text(second)) == ("Good morning to you.", "Good night.")
     assert len(of(first, MessageChunk)) == 4
     assert "".join(chunk.text for chunk in of(first, ThoughtChunk)) == "Let me see."
     for entries in (first, second):
@@ -191,7 +201,7 @@ async def test_a_denied_call_does_not_run_and_the_model_continues_with_the_reaso
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
     assert not (actor.project / "never.txt").exists()
     assert "use a pencil" in str(any_desk.double.turns[-1].body)
-    assert (said(log), ends(log)) == ("Then with a pencil.", [COMPLETED])
+    assert (agent_text(log), ends(log)) == ("Then with a pencil.", [COMPLETED])
 
 
 async def test_after_interrupts_in_text_in_a_request_and_in_a_command_the_session_works(
@@ -238,7 +248,7 @@ async def test_after_interrupts_in_text_in_a_request_and_in_a_command_the_sessio
         "denied",
     )  # by Copilot's hook, which is let go without an answer
     assert running == "cancelled"
-    assert (said(log, 1), said(log, 4)) == ("It begins", "Still here.")
+    assert (agent_text(log, 1), agent_text(log, 4)) == ("It begins", "Still here.")
 
 
 @pytest.mark.anew
@@ -271,7 +281,7 @@ async def test_a_conversation_continues_in_a_new_process(any_desk: Desk, actor: 
     again = await any_desk.resume(session.id)
     after = await run(again, "@@two@@ go")
 
-    assert said(after) == "It was kettle."
+    assert agent_text(after) == "It was kettle."
     assert "The word is kettle." in str(any_desk.double.turns[-1].body)
     assert [one.native_id for one in of(after, AgentReady)] == [
         one.native_id for one in of(before, AgentReady)
@@ -291,7 +301,7 @@ async def test_plan_mode_writes_nothing_even_if_allowed(any_desk: Desk, actor: A
 
     assert not (actor.project / "never.txt").exists()
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
-    assert (said(log), ends(log)) == ("I only look.", [COMPLETED])
+    assert (agent_text(log), ends(log)) == ("I only look.", [COMPLETED])
 
 
 async def test_ask_mode_writes_nothing_even_if_allowed(any_desk: Desk, actor: Actor) -> None:
@@ -329,10 +339,10 @@ async def test_failures_of_the_api_are_classified_and_the_next_turn_works(
         [end] = ends(entries)
         assert end.failure is not None
         assert end.failure.hint
-        kinds.append((end.reason, end.failure.kind, said(entries)))
+        kinds.append((end.reason, end.failure.kind, agent_text(entries)))
     assert kinds == [("failed", "not_signed_in", ""), ("failed", "model_not_found", "")]
-    assert (said(recovered), ends(recovered)) == ("Recovered.", [COMPLETED])
-    assert (said(after), ends(after)) == ("Still here.", [COMPLETED])
+    assert (agent_text(recovered), ends(recovered)) == ("Recovered.", [COMPLETED])
+    assert (agent_text(after), ends(after)) == ("Still here.", [COMPLETED])
 
 
 @pytest.mark.anew
@@ -351,7 +361,7 @@ async def test_failures_that_copilot_does_not_retry(any_desk: Desk) -> None:
 
 
 @pytest.mark.agents("opencode")
-async def test_a_model_that_opencode_does_not_know_fails_the_turn(any_desk: Desk) -> None:
+async def test_a_model_unknown_to_opencode_fails_the_turn(any_desk: Desk) -> None:
     session = await any_desk.start(model="scripted/nope")
 
     [end] = ends(await run(session, "@@hello@@ go"))

@@ -1,4 +1,4 @@
-"""The real OpenCode on its other surface, `opencode run`, and what it tells besides prompting."""
+"""The real OpenCode over `opencode run`, its second transport, and its management commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.real.desk import Desk, ends, of, processes_with, said, shown, until_true
+from tests.real.desk import Desk, agent_text, ends, of, processes_with, shown, until_true
 from tests.real.stages import Actor
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.agents.opencode.agent import agent
@@ -74,7 +74,7 @@ async def test_turns_in_processes_of_their_own_are_one_conversation(
     assert written.content == (Diff(str(file), new="one\n"),)
     assert (failed.outcome, shown(failed)) == ("failed", "one\n")
     assert (shouted.outcome, shown(shouted)) == ("completed", "HI")
-    assert (said(work), said(more)) == ("The word is kettle.", "It was kettle.")
+    assert (agent_text(work), agent_text(more)) == ("The word is kettle.", "It was kettle.")
     assert [one.input_tokens for one in (*of(work, UsageReported), *of(more, UsageReported))] == [
         400,
         100,
@@ -125,7 +125,7 @@ async def test_an_interrupt_ends_the_process_and_the_next_turn_continues(
 
     log = any_desk.log(session)
     assert ends(log) == [TurnEnded(reason="cancelled"), COMPLETED]
-    assert said(log, 2) == "Still here."
+    assert agent_text(log, 2) == "Still here."
 
 
 # -- besides prompting -----------------------------------------------------------------------------

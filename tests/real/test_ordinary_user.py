@@ -1,4 +1,5 @@
-"""An ordinary user gets what root gets: the demo, the tests, ssh and set-uid programs in a tool."""
+"""The same as an ordinary user and as root: the demo, the tests, ssh and set-uid programs in a
+tool."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ LEVELS = ["namespace", "cgroup", "subreaper", "group"]
 
 @dataclass(frozen=True)
 class Turn:
-    """What came of a turn in which the agent's shell tool ran some commands."""
+    """The result of a turn in which the agent's shell tool ran some commands."""
 
     code: int
     level: str | None
@@ -70,7 +71,7 @@ def ready(clone: Clone, demo: subprocess.CompletedProcess[str]) -> Clone:
 
 @pytest.fixture(scope="module")
 def chosen(ready: Clone) -> str:
-    """The level that `auto` takes, as `tillerman doctor` says."""
+    """The level that `auto` selects, as `tillerman doctor` reports."""
     ended = " (used, supervision = 'auto')"
     return next(text.removesuffix(ended) for _, text in doctor(ready) if text.endswith(ended))
 
@@ -85,7 +86,7 @@ def server(user: OrdinaryUser) -> Iterator[local_sshd.Server]:
 
 @pytest.fixture
 def delegated(user: OrdinaryUser) -> Iterator[Cgroup]:
-    """A control group the user may divide, as a desktop or login session gives one."""
+    """A control group that the user may divide, as in a desktop or login session."""
     try:
         group = Cgroup.create(f"tillerman-test-{user.name}")
     except (NoCgroup, OSError) as error:
@@ -99,7 +100,7 @@ def delegated(user: OrdinaryUser) -> Iterator[Cgroup]:
 
 @dataclass(frozen=True)
 class Project:
-    """A work tree with a commit that the repository behind the ssh server does not have."""
+    """A work tree with a commit that the repository on the ssh server does not have."""
 
     user: OrdinaryUser
     tree: Path
@@ -123,10 +124,10 @@ def project(user: OrdinaryUser, server: local_sshd.Server, tmp_path: Path) -> Pr
 
 
 def doctor(clone: Clone) -> list[tuple[str, str]]:
-    """What it says of supervision."""
-    said = clone.tillerman("doctor", "--json")
-    assert said.returncode == 0, said.stderr
-    findings = json.loads(said.stdout)
+    """Its report on supervision."""
+    output = clone.tillerman("doctor", "--json")
+    assert output.returncode == 0, output.stderr
+    findings = json.loads(output.stdout)
     return [(one["level"], one["text"]) for one in findings if one["about"] == "supervision"]
 
 
@@ -194,7 +195,7 @@ def test_tests_that_depend_on_privileges_pass(ready: Clone) -> None:
 
 
 def test_a_command_of_every_agent_is_requested_and_shown(user: OrdinaryUser, ready: Clone) -> None:
-    """Some CLIs take what only root could have written."""
+    """Some CLIs accept settings that only root could have written."""
     user.link(cache(), ".cache/tillerman/clis")
     ran = ready.pytest("-m", "real", "tests/real/test_conformance_real.py", "-k", "shell]")
     assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr

@@ -1,9 +1,10 @@
-"""Programs on the Python API, with real agents: examples as they stand, and Python tools."""
+"""Programs on the Python API, with real agents: the examples, and Python tools."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples.running import EXAMPLES, ExampleFolder
+from tests.harness.test_public_types import snippet
 from tests.real.desk import KEY
 from tests.real.stages import Actor
 from tillerman.testing.model_double.script import ModelRequest, Say, Step, reply
@@ -56,7 +58,7 @@ def environment(actor: Actor, double: ModelDouble, folder: ExampleFolder) -> dic
     model = f'model = "{actor.model}"\n' if actor.model else ""
     config = f'accept_advisory = true\n[agents.{actor.agent}]\nbinary = "{actor.program}"\n{model}'
     if actor.agent == "gemini":
-        config += "trust = true\n"  # it takes servers of nobody in a folder that it does not trust
+        config += "trust = true\n"  # it loads no servers in a folder that it does not trust
     (home / "config.toml").write_text(config)
     return {
         **actor.environment(double.base_url, **{actor.key: KEY}),
@@ -108,12 +110,25 @@ async def test_it_calls_python_functions_of_two_servers(
 
 @pytest.mark.skipif(not shutil.which("npx"), reason="pyright is a Node program")
 def test_pyright_accepts_the_examples() -> None:
-    ran = subprocess.run(
-        ["npx", "--yes", "pyright@1.1.414", "--pythonpath", sys.executable, str(EXAMPLES)],
+    ran = pyright(EXAMPLES)
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.skipif(not shutil.which("npx"), reason="pyright is a Node program")
+def test_pyright_refuses_wrong_options_and_accepts_right_ones(tmp_path: Path) -> None:
+    code, wrong = snippet()
+    (tmp_path / "snippet.py").write_text(code)
+    ran = pyright(tmp_path / "snippet.py")
+    found = re.findall(r"snippet\.py:(\d+):\d+ - error", ran.stdout)
+    assert {int(number) for number in found} == wrong, ran.stdout
+
+
+def pyright(path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["npx", "--yes", "pyright@1.1.414", "--pythonpath", sys.executable, str(path)],
         cwd=EXAMPLES.parent,
         env={name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
         capture_output=True,
         text=True,
         timeout=170,
     )
-    assert ran.returncode == 0, ran.stdout

@@ -1,4 +1,4 @@
-"""Random writers in the shell of every real agent CLI, with another session beside it."""
+"""Random writers in the shell of every real agent CLI, with another session in the same folder."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def start_beside(desk: Desk, command: str) -> Session:
 
 
 async def until_all_ended(*logs: WriterLog) -> None:
-    """Some agents end their shell's daemons: those write no more, and log no end."""
+    """Some agents kill their shell's daemons: those stop writing, and log no end."""
     lines: list[int] = []
     for _ in range(60):
         if all("daemon" in log.ended for log in logs):

@@ -1,4 +1,4 @@
-"""What only Qwen Code takes and tells: lists of tools, commands without output."""
+"""What is specific to Qwen Code: lists of tools, commands without output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real CLI whose model refuses it: the turn ends soon, or another agent goes on."""
+"""A real CLI whose model refuses its requests: the turn ends soon, or another agent continues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def _start(actor: Actor, desk: Desk, fallback: FallbackPolicy | None = Non
     return await desk.sessions.start(load(actor.agent), spec, run_settings, fallback=fallback)
 
 
-def _mock_stands_by(desk: Desk) -> FallbackPolicy:
+def _fallback_to_mock(desk: Desk) -> FallbackPolicy:
     async def call(name: str) -> LaunchPlan:
         spec = session_spec(cwd=desk.project, options={"script": "hello", "pace": "0"})
         return LaunchPlan(load(name), spec, RunSettings(approve="auto"))
@@ -68,7 +68,7 @@ async def test_a_rate_limit_takes_the_fallback_when_it_is_first_reported(
     if why := SILENT.get(actor.agent):
         pytest.skip(f"{actor.agent}: {why}")
     double.scenarios["busy"] = [Fail(429, message="Rate limit reached", retry_after=LONG)]
-    session = await _start(actor, any_desk, _mock_stands_by(any_desk))
+    session = await _start(actor, any_desk, _fallback_to_mock(any_desk))
     await session.prompt("@@busy@@ go")
     await until(session, Notice, lambda notice: notice.kind == "retry")
     reported = time.monotonic()

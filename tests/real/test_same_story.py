@@ -1,4 +1,4 @@
-"""One story told by every agent gives one transcript, but for the differences that are listed."""
+"""The same story played by every agent gives one transcript, except for listed differences."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def acts(desk: Desk) -> dict[str, Story]:
 async def test_every_agent_emits_the_same_events(any_desk: Desk, actor: Actor) -> None:
     scene = RealScene(any_desk, actor)
     session = await scene.start(approve="ask")
-    told = {}
+    fields = {}
     for name, replies in acts(any_desk).items():
-        told[name] = await _told(session, scene.script(*replies), deny=name == "deny")
-    assert told == STORY | differences.story(actor.agent)
+        fields[name] = await _turn_lines(session, scene.script(*replies), deny=name == "deny")
+    assert fields == STORY | differences.story(actor.agent)
     assert (actor.project / "story.txt").read_text() == "a heron\n"
 
 
-async def _told(session: Session, prompt: str, *, deny: bool) -> list[str]:
-    """The turn as lines; whatever the agent asks is allowed, or denied."""
+async def _turn_lines(session: Session, prompt: str, *, deny: bool) -> list[str]:
+    """The turn as lines; every request of the agent is allowed, or denied."""
     since = session.last_seq
     await session.prompt(prompt)
     log = []

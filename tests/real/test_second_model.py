@@ -69,7 +69,7 @@ async def assert_same_events(
 
 
 async def _played(desk: StandingDesk, name: str) -> list[Entry]:
-    """The turn; whatever the policy leaves to a person is denied."""
+    """Runs the turn; what the policy leaves to a user is denied."""
     assert isinstance(desk.player, Actor)
     session = await desk.start(options=desk.player.stage.options)
     since = session.last_seq

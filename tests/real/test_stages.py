@@ -1,4 +1,4 @@
-"""Every pinned agent CLI plays the scripted model's replies, with nothing of ours in between."""
+"""Every pinned agent CLI plays the scripted model's replies, without tillerman in between."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ pytestmark = [pytest.mark.real, pytest.mark.newest, pytest.mark.timeout(120)]
 async def test_model_output_arrives_and_no_background_request_takes_a_step(
     actor: Actor, double: ModelDouble
 ) -> None:
-    """And the tools of the stage are those that the CLI offers."""
+    """The tools of the setup are those that the CLI offers."""
     double.scenarios["hello"] = [reply(Think("Let me see."), Say("Good morning."))]
     double.scenarios["bye"] = [reply(Say("Good night."))]
 
     run = await run_bare(actor, double, "@@hello@@ say it", "@@bye@@ say it")
 
-    received = run.said if actor.stage.speaks_acp else "\n".join(run.output)
+    received = run.text if actor.stage.speaks_acp else "\n".join(run.output)
     assert ("Good morning." in received, "Good night." in received) == (True, True), received
     # codex-acp asks some things twice; what counts is that no errand moves the script on
     turns = list(dict.fromkeys((turn.api, turn.scenario, turn.step) for turn in double.turns))
@@ -66,8 +66,8 @@ async def test_a_refusal_of_the_api_is_reported(actor: Actor, double: ModelDoubl
 
     run = await run_bare(actor, double, "@@broken@@ go")
 
-    told = [*run.output, str(run.answers)]
-    assert any("no such thing here" in line for line in told), told
+    reported = [*run.output, str(run.answers)]
+    assert any("no such thing here" in line for line in reported), reported
     assert {turn.step for turn in double.turns} == {0}
 
 
@@ -102,7 +102,7 @@ async def test_a_conversation_that_is_compacted_continues_where_it_was(
 
 
 def _offered(request: ModelRequest) -> set[str]:
-    """The names of all tools in a request, whatever its API puts around them."""
+    """The names of all tools in a request, in the format of any API."""
     found: set[str] = set()
 
     def walk(tool: object) -> None:

@@ -1,4 +1,4 @@
-"""The terminal interface in a real terminal: an agent by control protocol, and one by ACP."""
+"""The terminal interface in a real terminal: one agent over its own protocol, and one over ACP."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A session leaves the user's files of an agent as the agent by itself leaves them."""
+"""A session leaves the user's files of an agent as the agent alone leaves them."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.real.bare import run_bare
-from tests.real.desk import Desk, ends, run, said
+from tests.real.desk import Desk, agent_text, ends, run
 from tests.real.home_tree import home_tree
 from tests.real.stages import Actor
 from tillerman.core.events import TurnEnded
@@ -35,7 +35,7 @@ async def test_a_session_changes_nothing_that_a_bare_run_has_left(
     entries = await run(session, "@@hello@@ say it")
     await session.close()
 
-    assert (said(entries), ends(entries)) == ("Hello.", [TurnEnded(reason="completed")])
+    assert (agent_text(entries), ends(entries)) == ("Hello.", [TurnEnded(reason="completed")])
     assert _tree(actor) == left
 
 

@@ -1,4 +1,4 @@
-"""The workspace's own tools in the hands of real agents: each CLI calls every one of them."""
+"""The workspace tools with real agents: each CLI calls every one of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.mcp import mcp_desk
-from tests.real.desk import Desk, ends, of, run, said, shown
+from tests.real.desk import Desk, agent_text, ends, of, run, shown
 from tests.real.stages import Actor
 from tillerman.core.events import Entry, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
 from tillerman.sessions.run_settings import WorkspaceToolSettings
@@ -38,7 +38,7 @@ ERRANDS = [
 
 
 def trust(actor: Actor) -> dict[str, Any]:
-    """Gemini takes servers of nobody in a folder that it does not trust."""
+    """Gemini loads no servers in a folder that it does not trust."""
     return {"trust": True} if actor.agent == "gemini" else {}
 
 
@@ -68,9 +68,9 @@ def script(actor: Actor, agent_commands: list[tuple[str, dict[str, Any], str]]) 
 
 
 async def play(session: Session) -> list[Entry]:
-    """The turn in which it has the tools."""
+    """Runs the turn in which it has the tools."""
     log = await run(session, "@@errands@@ go")
-    while said(log) == NOT_YET:
+    while agent_text(log) == NOT_YET:
         await asyncio.sleep(0.5)
         log = await run(session, "go on")
     return log
@@ -81,7 +81,7 @@ async def test_every_tool_works_from_it(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["errands"] = script(actor, ERRANDS)
     session = await any_desk.start(bench=BENCH, options=trust(actor))
     log = await play(session)
-    assert (ends(log), said(log)) == ([TurnEnded(reason="completed")], "All done.")
+    assert (ends(log), agent_text(log)) == ([TurnEnded(reason="completed")], "All done.")
     ours = [call for call in of(log, ToolStarted) if call.call_id.startswith("tillerman-")]
     assert [call.name for call in ours] == [f"tillerman.{tool}" for tool, _, _ in ERRANDS]
     results = {end.call_id: shown(end) for end in of(log, ToolFinished)}

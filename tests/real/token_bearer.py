@@ -1,4 +1,4 @@
-"""A go-between for MCP clients that cannot be given a token: it adds it, and the right port."""
+"""A proxy for MCP clients that cannot be given a token: it adds the token and the right port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def bearing(port: int, token: str) -> Iterator[int]:
-    """The port where requests for the server at `port` are taken without one."""
+    """The port that accepts requests without a token for the server at `port`."""
 
     class Visit(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -26,7 +26,7 @@ def bearing(port: int, token: str) -> Iterator[int]:
 
 
 def _pass_on(client: socket.socket, port: int, token: str) -> None:
-    """One request, then the connection ends: the next one needs the token too."""
+    """Forwards one request, then closes the connection: the next one needs the token too."""
     data = b""
     while b"\r\n\r\n" not in data:
         if not (more := client.recv(65536)):
@@ -35,12 +35,12 @@ def _pass_on(client: socket.socket, port: int, token: str) -> None:
     head, _, body = data.partition(b"\r\n\r\n")
     asked, *lines = head.split(b"\r\n")
     ours = b":%d" % client.getsockname()[1]
-    kept = [line for line in lines if not line.lower().startswith(b"connection:")]
+    stored = [line for line in lines if not line.lower().startswith(b"connection:")]
     named = [
         line.replace(ours, b":%d" % port)
         if line.lower().startswith((b"host:", b"origin:"))
         else line
-        for line in kept
+        for line in stored
     ]
     added = [b"Authorization: Bearer " + token.encode(), b"Connection: close"]
     with socket.create_connection(("127.0.0.1", port)) as server:

@@ -60,7 +60,7 @@ def _edit(who: Sitting, poem: Path) -> None:
     who.play("edit", "[y] allow", "37  line 37", "40- line 40", "40+ changed", "43  line 43")
     who.press("?")
     who.sees("[?] less")
-    who.press("Escape")  # leaves the view of all of it; the turn goes on
+    who.press("Escape")  # leaves the full view; the turn continues
     who.sees("40+ changed", "[?] details")
     assert "line 40\n" in poem.read_text()
     who.press("w")
@@ -69,7 +69,7 @@ def _edit(who: Sitting, poem: Path) -> None:
 
 
 def _leave(who: Sitting) -> None:
-    """The conversation is left with Escape, and the turn goes on."""
+    """The conversation is closed with Escape, and the turn continues."""
     who.play("wait", "working")  # it only writes in the workspace, as the preset allows
     who.press("Tab")
     who.sees("Unfold", "esc Back")
@@ -97,7 +97,7 @@ def _plan(who: Sitting) -> None:
 
 
 def _elsewhere(cast: Cast, folder: Path) -> None:
-    """The same words by `sessions show` and `run`; and a start without a word about who works."""
+    """The same text by `sessions show` and `run`; and a start without an agent named."""
     program = [sys.executable, "-m", "tillerman"]
     for words in (
         ["sessions", "show", "last"],

@@ -14,7 +14,7 @@ from tillerman.paths import find_paths
 
 
 def command(cast: Cast, folder: Path) -> None:
-    """Every slash command, with words and without, and one that there is not."""
+    """Every slash command, with and without arguments, and an unknown one."""
     with sitting(cast, folder) as who:
         _before_a_session(who)
         who.command("/clear")
@@ -141,7 +141,7 @@ def _of_sessions(who: Sitting) -> None:
 
 
 def choose(cast: Cast, folder: Path) -> None:
-    """What opens by a key: pickers, the palette, tabs, the browser of sessions, MCP, next step."""
+    """What opens by a key: pickers, the palette, tabs, the session browser, MCP, next step."""
     _repository(cast)
     with sitting(cast, folder) as who:
         _next_step(who)
@@ -155,7 +155,7 @@ def choose(cast: Cast, folder: Path) -> None:
 
 
 def _repository(cast: Cast) -> None:
-    """On `main`, with a file that nobody has committed."""
+    """On `main`, with an uncommitted file."""
     git = ["git", "-C", str(cast.project), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     (cast.project / "kept.txt").write_text("kept\n")
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "first"]):

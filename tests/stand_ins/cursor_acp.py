@@ -1,4 +1,4 @@
-"""`cursor-agent acp`: a recorded conversation, played to whoever asks in its order."""
+"""`cursor-agent acp`: a recorded conversation, replayed to a client that follows its order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Table = dict[str, Any]
 
 
 class Scene:
-    """A message of the client's, and all that the agent said until its next one."""
+    """A message of the client, and all messages of the agent until its next one."""
 
     def __init__(self, asked: Table) -> None:
         self.method: str = asked["method"]
@@ -39,22 +39,22 @@ class Player:
             if scene is None:
                 if method and "id" in message:
                     error = {"code": -32601, "message": f"Method not found: {method}"}
-                    _say({"jsonrpc": "2.0", "id": message["id"], "error": error})
+                    _send({"jsonrpc": "2.0", "id": message["id"], "error": error})
                 continue
             self._scenes.remove(scene)
             self._ids[scene.id] = message.get("id")
-            for said in scene.said:
-                self._report(said, messages)
+            for reported in scene.said:
+                self._report(reported, messages)
         return 0
 
-    def _report(self, said: Table, messages: Iterator[Table]) -> None:
-        if "method" not in said:
-            _say({**said, "id": self._ids.get(said["id"], said["id"])})
+    def _report(self, parsed: Table, messages: Iterator[Table]) -> None:
+        if "method" not in parsed:
+            _send({**parsed, "id": self._ids.get(parsed["id"], parsed["id"])})
             return
-        _write_files(said)
-        _say(said)
-        if "id" in said:
-            answer = next(one for one in messages if one.get("id") == said["id"])
+        _write_files(parsed)
+        _send(parsed)
+        if "id" in parsed:
+            answer = next(one for one in messages if one.get("id") == parsed["id"])
             assert "method" not in answer
 
 
@@ -70,9 +70,9 @@ def _scenes(cwd: Path) -> list[Scene]:
     return scenes
 
 
-def _write_files(said: Table) -> None:
-    """A diff of a new file: its text begins with what should have been its header."""
-    for part in said["params"].get("update", {}).get("content", []):
+def _write_files(parsed: Table) -> None:
+    """A diff of a new file: its text starts with what should have been its header."""
+    for part in parsed["params"].get("update", {}).get("content", []):
         if isinstance(part, dict) and part.get("type") == "diff":
             Path(part["path"]).write_text(part["newText"].partition("\n")[2])
 
@@ -85,5 +85,5 @@ def _messages() -> Iterator[Table]:
             continue  # swallowed without a word, as the real one does
 
 
-def _say(message: Table) -> None:
+def _send(message: Table) -> None:
     print(json.dumps(message), flush=True)

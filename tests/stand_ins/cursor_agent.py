@@ -1,7 +1,7 @@
 """A stand-in for `cursor-agent`: its command line, its files, its signals, without its model.
 
-It knows what was seen of the real one, and refuses what it does not know. `cursor_stage` tells how
-a prompt chooses what the turn does.
+It implements recorded behaviour of the real one, and refuses everything else. `cursor_stage`
+describes how a prompt selects what the turn does.
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ def command(options: Options, home: Home) -> int:
             case = "status json" if as_json else "status"
             unsigned: dict[str, Any] = {"status": "unauthenticated", "isAuthenticated": False}
             unsigned |= {"hasAccessToken": False, "hasRefreshToken": False}
-            said = (
+            message = (
                 json.dumps(unsigned | {"message": "Not logged in"}) if as_json else "Not logged in"
             )
-            print(recorded(case) if signed_in else said + "\n", end="")
+            print(recorded(case) if signed_in else message + "\n", end="")
         case ["about"]:
             print(recorded("about json" if as_json else "about"), end="")
         case ["models"]:
@@ -252,6 +252,6 @@ def chosen_model(options: Options, home: Home) -> tuple[str, str]:
 
 
 def interrupted(*_: object) -> None:
-    """What its tools started is left to whoever looks after it."""
+    """Processes that its tools started are left to the supervisor."""
     os.write(2, b"Aborting operation...\n")
     os._exit(130)

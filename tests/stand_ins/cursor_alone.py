@@ -1,4 +1,4 @@
-"""The stand-in for Cursor without tillerman: run by hand, in a home and a project of its own."""
+"""The stand-in for Cursor without tillerman: run by hand, in a separate home and project."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Cursor:
         return [json.loads(line) for line in ran.stdout.splitlines()]
 
     def results(self, *steps: dict[str, Any], flags: list[str] | None = None) -> list[Any]:
-        """What came of each call."""
+        """The result of each call."""
         lines = self.perform(*steps, flags=flags)
         ends = [one for one in lines if one.get("subtype") == "completed" and "tool_call" in one]
         return [next(iter(one["tool_call"].values()))["result"] for one in ends]
 
     def told(self) -> str:
-        """All that its model was told last, as JSON."""
+        """The input of its model's last call, as JSON."""
         return (self.home / ".cursor" / "stand-in-told.json").read_text()
 
     def hook(self, event: str, command: str, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the stand-in for Cursor keeps on disk, where and as the real one does."""
+"""What the stand-in for Cursor stores on disk, where and as the real one does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Home:
 
     @property
     def login(self) -> Path:
-        """Not moved by any variable."""
+        """The file of the login, which no variable moves."""
         return self.user / ".config" / "cursor" / "auth.json"
 
     @property
@@ -53,7 +53,7 @@ class Home:
         return _json(self.config_file)
 
     def save_model(self, model: str) -> None:
-        """Every model that is asked for becomes the user's choice, even one that is refused."""
+        """Every requested model becomes the user's choice, even a refused one."""
         config = {"version": 1, "permissions": {"allow": [], "deny": []}} | self.config()
         config |= {"model": {"modelId": model}, "hasChangedDefaultModel": True}
         self.config_file.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ class Home:
         digest = hashlib.md5(str(self.cwd).encode(), usedforsecurity=False).hexdigest()
         return self.cursor / "chats" / digest / chat
 
-    def said(self, chat: str) -> list[dict[str, Any]]:
+    def stored_messages(self, chat: str) -> list[dict[str, Any]]:
         """A chat that never existed is empty, not an error."""
         file = self.store(chat) / "store.db"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -88,22 +88,22 @@ class Home:
         slug = self.projects / "agent-transcripts" / chat / f"{chat}.jsonl"
         for file in (self.store(chat) / "store.db", slug):
             file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("a") as kept:
-                kept.write(line)
+            with file.open("a") as stored:
+                stored.write(line)
 
     def note_told(self, rules: str, before: list[dict[str, Any]], now: list[str]) -> None:
-        """What its model would be told, less the scripts that tell us what to play."""
-        said = [one["message"]["content"][0]["text"] for one in before]
-        self._told = [rules, *(words.partition("@@script@@")[0] for words in [*said, *now])]
+        """Records the input of its model, without the scripts that select what to play."""
+        messages = [one["message"]["content"][0]["text"] for one in before]
+        self._told = [rules, *(words.partition("@@script@@")[0] for words in [*messages, *now])]
         self.note_result("")
 
     def note_result(self, words: str) -> None:
-        """What its model hears of a tool."""
+        """Records a tool's result for its model."""
         with self._telling:
             self._told += filter(None, [words])
             self.cursor.mkdir(parents=True, exist_ok=True)
-            told = json.dumps(self._told, ensure_ascii=False)
-            (self.cursor / "stand-in-told.json").write_text(told)
+            reported = json.dumps(self._told, ensure_ascii=False)
+            (self.cursor / "stand-in-told.json").write_text(reported)
 
     @property
     def projects(self) -> Path:
@@ -113,7 +113,7 @@ class Home:
     # -- its MCP servers ---------------------------------------------------------------------
 
     def servers(self, *, approved: bool = False) -> dict[str, dict[str, Any]]:
-        """Each with its status; those of the project need an approval."""
+        """Each server with its status; those of the project need approval."""
         switched = _json(self.projects / "mcp-approvals.json")
         found = {}
         unapproved = "ready" if approved else "not loaded (needs approval)"

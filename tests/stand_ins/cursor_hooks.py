@@ -1,4 +1,5 @@
-"""Runs hooks.json as Cursor does in print mode: who is asked, with what, and whose word counts.
+"""Runs hooks.json as Cursor does in print mode: which hooks run, their input, and which reply
+counts.
 
 Hooks of `prompt` type need a model and are left out.
 """
@@ -35,7 +36,7 @@ class Hook(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """`deny`: why not, or None; `told`: what the model hears besides."""
+    """`deny`: the reason, or None; `told`: additional text for the model."""
 
     deny: str | None = None
     input: dict[str, Any] | None = None
@@ -43,7 +44,7 @@ class Verdict(NamedTuple):
 
 
 class Hooks:
-    """In the order of their places: those of the project before those of the user."""
+    """Hooks in order: those of the project before those of the user."""
 
     def __init__(
         self, *, project: Path, user: Path, plugins: list[Path], common: dict[str, Any]
@@ -61,7 +62,7 @@ class Hooks:
                 self._load(file, plugin, plugin)
 
     def _load(self, file: Path, cwd: Path, root: Path | None) -> None:
-        """One unknown event, or a command with a URL in it, voids the whole file without a word."""
+        """One unknown event, or a command with a URL in it, voids the whole file silently."""
         events = _json(file).get("hooks", {})
         hooks = [one for each in events.values() for one in each]
         if set(events) - EVENTS or any("://" in one.get("command", "") for one in hooks):
@@ -81,15 +82,15 @@ class Hooks:
             )
 
     def report(self, event: str, subject: str = "", **extra: Any) -> list[dict[str, Any]]:
-        """An event whose replies cannot stop anything."""
+        """An event whose replies cannot block anything."""
         replies = [self._ask(hook, event, extra)[0] for hook in self._matching(event, subject)]
         if event == "sessionStart":
             for reply in replies:
                 self._env |= reply.get("env", {})
         return replies
 
-    def judge(self, event: str, subject: str, **extra: Any) -> Verdict:
-        """All are asked; one that denies is enough. Nobody is there whom `ask` could mean."""
+    def run_all(self, event: str, subject: str, **extra: Any) -> Verdict:
+        """All hooks run; one denial is enough. In print mode there is no user for `ask`."""
         denied: Verdict | None = None
         changed: dict[str, Any] | None = None
         for hook in self._matching(event, subject):
@@ -110,7 +111,8 @@ class Hooks:
     def _ask(
         self, hook: Hook, event: str, extra: dict[str, Any]
     ) -> tuple[dict[str, Any], str | None]:
-        """The reply, and why the hook itself refuses: exit 2, or its failure if that closes."""
+        """The reply, and why the hook itself refuses: exit code 2, or its failure if that
+        blocks."""
         payload = {**self._common, **extra, "hook_event_name": event}
         code, out, errors = self._run(hook, json.dumps(payload))
         if code == 2:

@@ -15,7 +15,7 @@ HELLO = {
 
 
 def call(server: dict[str, Any], tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What came of it, as the stream tells it."""
+    """The result, as the stream reports it."""
     argv = [server["command"], *server.get("args", [])]
     requests = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},

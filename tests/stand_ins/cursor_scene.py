@@ -1,4 +1,4 @@
-"""A scene with the stand-in for Cursor: every case that is asked of real agents, asked of it."""
+"""A scene with the stand-in for Cursor: every case of real agents, run with it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CursorScene(ScenarioSessions):
     def release(self, name: str) -> None:
         (self._folder / f"{name}.released").touch()
 
-    def told(self) -> str:
+    def model_input(self) -> str:
         return (self.home / ".cursor" / "stand-in-told.json").read_text()
 
     def _steps(self, reply: Part) -> Iterator[dict[str, Any]]:
@@ -100,7 +100,7 @@ class CursorScene(ScenarioSessions):
 
 
 def _failure(fail: Fail) -> dict[str, Any]:
-    """As Cursor was seen to tell it."""
+    """The failure as recorded from Cursor."""
     if fail.kind == "quota":
         return {"exit": 1, "stderr": NO_QUOTA}
     if fail.kind is None:

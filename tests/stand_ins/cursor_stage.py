@@ -3,7 +3,7 @@
 The prompt names what is to be played: `@@NAME@@` a recording or a scene of SCENES, and
 `@@script@@ [STEP, …]` a script. A step is one of
 
-    {"say": TEXT, "pieces": COUNT, "delay": SECONDS}  {"think": TEXT}  {"wait": SECONDS}
+    {"say": TEXT, "pieces": COUNT or [TEXT], "delay": SECONDS}  {"think": TEXT}  {"wait": SECONDS}
     {"hold": FILE, "limit": SECONDS}  until it is there  {"touch": FILE}
     {"line": TEXT or OBJECT}  {"complain": TEXT}
     {"shell": COMMAND}  {"edit": PATH, "content": TEXT}  {"read": PATH}  {"delete": PATH}
@@ -84,8 +84,8 @@ class Stage:
         self._lines = threading.Lock()
 
     def play(self, prompt: str, contexts: list[str]) -> int:
-        """The exit code. `contexts`: what hooks have added."""
-        before = self._home.said(self._chat)
+        """Returns the exit code. `contexts`: text that hooks have added."""
+        before = self._home.stored_messages(self._chat)
         self._home.note_told(self._rules(), before, [*filter(None, contexts), prompt])
         self._home.remember(self._chat, "user", prompt)
         self._report(
@@ -109,8 +109,16 @@ class Stage:
             case "script":
                 return list(json.JSONDecoder().raw_decode(rest)[0])  # words may follow
             case "recall":
-                said = [one["message"]["content"][0]["text"].split("\n")[1] for one in before[:1]]
-                return [{"say": f"You began with: {said[0]}" if said else "You said nothing yet."}]
+                messages = [
+                    one["message"]["content"][0]["text"].split("\n")[1] for one in before[:1]
+                ]
+                return [
+                    {
+                        "say": f"You began with: {messages[0]}"
+                        if messages
+                        else "You said nothing yet."
+                    }
+                ]
             case "rules":
                 return [{"say": self._rules()}]
             case "prompt":
@@ -128,7 +136,7 @@ class Stage:
     # -- a recording -------------------------------------------------------------------------
 
     def _play_back(self, name: str) -> int:
-        """With this folder for its own, and with what its edits did."""
+        """Replays it with this folder as its own, and with the effects of its edits."""
         text = (RECORDINGS / name / "wire.jsonl").read_text()
         for line in text.replace("/proj", str(self._home.cwd)).splitlines():
             try:
@@ -146,15 +154,15 @@ class Stage:
         return 0
 
     def _redo(self, call_id: str, call: Table) -> None:
-        """What it did, unless a hook objects."""
+        """Repeats what it did, unless a hook denies it."""
         for key, value in call.items():
-            told = value.get("result", {}) if isinstance(value, dict) else {}
-            if not told or "rejected" in told or "permissionDenied" in told:
+            fields = value.get("result", {}) if isinstance(value, dict) else {}
+            if not fields or "rejected" in fields or "permissionDenied" in fields:
                 continue
             refused, _ = self._tools.ask(call_id, key.removesuffix("ToolCall"), value["args"])
             if refused:
                 value["result"] = refused
-            body = told.get("success", {})
+            body = fields.get("success", {})
             if refused or "path" not in body:
                 continue
             path = Path(body["path"])
@@ -225,7 +233,7 @@ class Stage:
         self._report("assistant", message={"role": "assistant", "content": content}, **more)
 
     def _use(self, steps: list[Table]) -> None:
-        """All at once: each asks its hooks and ends in its own time."""
+        """All at once: each runs its hooks and ends independently."""
         threads = [threading.Thread(target=self._start(step), daemon=True) for step in steps]
         for thread in threads:
             thread.start()
@@ -313,9 +321,11 @@ def _call(step: Table) -> tuple[str, Table]:
     return kind, args
 
 
-def _pieces(text: str, count: int | None) -> list[str]:
+def _pieces(text: str, count: int | list[str] | None) -> list[str]:
     if not count:
         return PIECES.findall(text)
+    if isinstance(count, list):
+        return count
     size = max(1, -(-len(text) // count))
     return [text[start : start + size] for start in range(0, len(text), size)]
 

@@ -1,4 +1,4 @@
-"""Puts a stand-in where a program is looked for, as an executable of its own."""
+"""Installs a stand-in as a separate executable where a program is looked up."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ VERSION = "2026.09.28-a1b2c3d"
 def install_cursor(
     folder: Path, home: Path, *, signed_in: bool = True, version: str = VERSION, acts_as: str = ""
 ) -> Path:
-    """`cursor-agent` in a folder for PATH, and somebody signed in at home.
+    """`cursor-agent` in a folder for PATH, with a signed-in account in the home.
 
-    As the real one's installer does: a link to a folder that is named by the version. It may do as
-    another version does, whatever its folder says.
+    Like the real installer: a link to a folder named by the version. It may behave like another
+    version than its folder's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     program = home / ".local" / "share" / "cursor-agent" / "versions" / version / "cursor-agent"

@@ -1,4 +1,4 @@
-"""Tools that really do what they say, behind every gate that Cursor has in print mode."""
+"""Tools that really act, behind every gate that Cursor has in print mode."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ class Tools:
         self._excluded = {_snake(name).removesuffix("_tool_call") for name in excluded}
 
     def offers(self, kind: str) -> bool:
-        """`--exclude-tools`: the server keeps them from the model."""
+        """`--exclude-tools`: the server hides them from the model."""
         return _snake(kind) not in self._excluded
 
     def use(
         self, call_id: str, kind: str, args: Table, result: Table | None = None
     ) -> tuple[Table, list[str]]:
-        """What came of it, as the stream tells it, and what hooks add for the model.
+        """The result as the stream reports it, and what hooks add for the model.
 
-        `result` is given for what cannot be done.
+        `result` is used if the tool cannot run.
         """
         if self._planning and kind in NOT_WHILE_PLANNING:
             return _rejected("Plan mode is read-only", kind, args), []
@@ -63,26 +63,26 @@ class Tools:
         refused, args = self.ask(call_id, kind, args)
         if refused is None:
             refused = self._denied(kind, args)
-        told = refused or self._do(kind, args, result)
-        replies = self._report(call_id, kind, args, told, (CLOCK() - since) * 1000)
+        fields = refused or self._do(kind, args, result)
+        replies = self._report(call_id, kind, args, fields, (CLOCK() - since) * 1000)
         contexts = [one["additional_context"] for one in replies if "additional_context" in one]
-        for reply in replies if kind == "mcp" and "success" in told else ():
+        for reply in replies if kind == "mcp" and "success" in fields else ():
             if "updated_mcp_tool_output" in reply:
-                told = {"success": _native_input(reply["updated_mcp_tool_output"])}
-        self._home.note_result(json.dumps([told, *contexts]))
-        return told, contexts
+                fields = {"success": _native_input(reply["updated_mcp_tool_output"])}
+        self._home.note_result(json.dumps([fields, *contexts]))
+        return fields, contexts
 
     # -- gates -------------------------------------------------------------------------------
 
     def ask(self, call_id: str, kind: str, args: Table) -> tuple[Table | None, Table]:
-        """How it was refused, or nothing; and what the call is to do now."""
+        """Why it was denied, or nothing; and what the call will do now."""
         name, input = self._as_hooks_see(kind, args)
         if name is None:
             return None, args
         asked = [("Read", {"file_path": args["path"]})] if kind in ("edit", "write") else []
         where = {"cwd": ""} if kind == "shell" else {}
         for tool, given in [*asked, (name, input)]:
-            verdict = self._hooks.judge(
+            verdict = self._hooks.run_all(
                 "preToolUse", tool, tool_name=tool, tool_input=given, tool_use_id=call_id, **where
             )
             if verdict.deny is not None:
@@ -92,7 +92,7 @@ class Tools:
         match kind:
             case "shell":
                 command = args["command"]
-                verdict = self._hooks.judge(
+                verdict = self._hooks.run_all(
                     "beforeShellExecution",
                     command,
                     command=command,
@@ -103,7 +103,7 @@ class Tools:
             case "read":
                 path = self._path(args)
                 content = path.read_text() if path.is_file() else ""
-                verdict = self._hooks.judge(
+                verdict = self._hooks.run_all(
                     "beforeReadFile",
                     str(path),
                     file_path=str(path),
@@ -112,7 +112,7 @@ class Tools:
                 )
                 why = f"{verdict.deny}{NOTE}"
             case "mcp":
-                verdict = self._hooks.judge(
+                verdict = self._hooks.run_all(
                     "beforeMCPExecution",
                     args["toolName"],
                     tool_name=args["toolName"],
@@ -135,7 +135,7 @@ class Tools:
         return {"command": " ".join([server.get("command", ""), *server.get("args", [])])}
 
     def _denied(self, kind: str, args: Table) -> Table | None:
-        """The lists of the config; they win over `--force`."""
+        """The lists of the config; they override `--force`."""
         for rule in self._home.denied():
             match = re.fullmatch(r"(\w+)\((.*)\)", rule)
             if match and self._matches(match[1], match[2], kind, args):
@@ -161,15 +161,15 @@ class Tools:
         return any(_glob(pattern).fullmatch(name) for name in names)
 
     def _report(
-        self, call_id: str, kind: str, args: Table, told: Table, took: float
+        self, call_id: str, kind: str, args: Table, fields: Table, took: float
     ) -> list[Table]:
         name, input = self._as_hooks_see(kind, args)
         if name is None:
             return []
         common = {"tool_name": name, "tool_input": input, "tool_use_id": call_id}
         where = {"cwd": str(self._folder(args)), "duration": took}
-        if "success" in told:
-            body = told["success"]
+        if "success" in fields:
+            body = fields["success"]
             if kind == "shell":
                 self._hooks.report(
                     "afterShellExecution",
@@ -188,14 +188,14 @@ class Tools:
                 )
             output = {"tool_output": json.dumps(body)}
             return self._hooks.report("postToolUse", name, **common, **output, **where)
-        outcome = next(iter(told))
+        outcome = next(iter(fields))
         refused = outcome in ("rejected", "permissionDenied")
         return self._hooks.report(
             "postToolUseFailure",
             name,
             **common,
-            error_message=json.dumps(told[outcome]),
-            failure_type="permission_denied" if refused else _why(told[outcome]),
+            error_message=json.dumps(fields[outcome]),
+            failure_type="permission_denied" if refused else _why(fields[outcome]),
             is_interrupt=False,
             **where,
         )
@@ -367,7 +367,7 @@ class Tools:
 
 
 def _changed(kind: str, args: Table, input: Table) -> Table:
-    """By `updated_input`; what it means for other tools nobody has seen."""
+    """Applies `updated_input`; its meaning for other tools is unknown."""
     match kind:
         case "shell":
             return {**args, "command": input.get("command", args["command"])}

@@ -1,4 +1,4 @@
-"""Somebody before the terminal interface: types on a real terminal, reads screen and log."""
+"""A user of the terminal interface: types on a real terminal, reads screen and log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHOLE = (100, 40)
 
 @dataclass(frozen=True)
 class Cast:
-    """Who is toured, and how it is brought to play a scene."""
+    """The agent of a tour, and how it is made to play a scene."""
 
     agent: str
     project: Path
@@ -40,17 +40,17 @@ class Cast:
     asks: bool = True
     plans: bool = True  # presents a plan, and waits until it is approved
     own_command: str | None = None
-    server: str | None = None  # an MCP server that it keeps, with the tool `shout`
-    tools: str = "shout"  # what is told when somebody wants the tools of the server
+    server: str | None = None  # a configured MCP server, with the tool `shout`
+    tools: str = "shout"  # what is shown as the tools of the server
     switches: bool = False  # its servers can be enabled and disabled
     max_wait: float = 20.0  # seconds
     runs_login: str = ""  # the words that are run, where it has some
-    login: str = ""  # else what is told
+    login: str = ""  # otherwise the message
     logout: str = ""
 
 
 class Sitting:
-    """Somebody before the screen, who also looks into the log."""
+    """A user at the screen, who also reads the log."""
 
     def __init__(self, cast: Cast, terminal: Tmux) -> None:
         self.cast = cast
@@ -66,7 +66,7 @@ class Sitting:
         self.terminal.type(text)
 
     def send(self, line: str) -> None:
-        """As fast as keys come: nothing is waited for."""
+        """Types as fast as keys arrive, without waiting."""
         self.type(line)
         self.press("Enter")
 
@@ -79,7 +79,7 @@ class Sitting:
         self.boxed("")
 
     def command(self, line: str, *seen: str) -> str:
-        """Its card is the last thing on the screen, and shows all this."""
+        """Its card is the last item on the screen, and shows all this."""
         self.send(line)
         return self.sees(*seen)
 
@@ -95,7 +95,7 @@ class Sitting:
         return self.until(_None(words))
 
     def boxed(self, text: str) -> str:
-        """The box holds this, and nothing else."""
+        """The box contains exactly this."""
         return self.until(_Boxed(text))
 
     # -- the log -----------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Sitting:
     # -- a turn ------------------------------------------------------------------------------------
 
     def play(self, scene: str, *seen: str) -> str:
-        """To its end, or to what is asked in it."""
+        """Runs it to its end, or to its request."""
         self.send(self.cast.scene(scene))
         screen = self.sees(*seen)
         if any(word.startswith("[") for word in seen):
@@ -134,7 +134,7 @@ class Sitting:
         return screen
 
     def over(self, turns: int, *seen: str) -> str:
-        """So many turns have ended, and the screen shows it."""
+        """Waits until so many turns have ended, and the screen shows it."""
         self.until(lambda _: len(self.all(TurnEnded)) >= turns)
         return self.until(_Resting(seen))
 
@@ -181,7 +181,7 @@ class _Boxed:
 
 
 def _shows(screen: str, words: Sequence[str]) -> bool:
-    """A long line may be folded anywhere: between two words, or in one that is longer than it."""
+    """A long line may be wrapped anywhere: between two words, or within a longer one."""
     flat = re.sub(r"[\s▌│]+", " ", screen)
     bare = re.sub(r"[\s▌│]+", "", screen)
     return all(
@@ -190,7 +190,7 @@ def _shows(screen: str, words: Sequence[str]) -> bool:
 
 
 def _box(screen: str) -> str:
-    """What is typed, without white space: a long line is folded."""
+    """The prompt box's text without white space, because a long line is wrapped."""
     lines = screen.rstrip().splitlines()
     ends = [at for at, line in enumerate(lines) if line.startswith("╰")]
     starts = [at for at, line in enumerate(lines) if line.startswith("╭")]

@@ -22,8 +22,8 @@ def report(
     environment: Mapping[str, str],
     prompts: tuple[str, str, str],
 ) -> None:
-    """The agent answers the first prompt with words, a write of NEW to FILE, and `All is written.`;
-    the second with a command that lasts; the third with `You are back.`"""
+    """The agent answers the first prompt with text, a write of NEW to FILE, and `All is written.`;
+    the second with a long command; the third with `You are back.`"""
     (project / FILE).write_text(OLD)
     first, second, third = prompts
     words = [sys.executable, "-m", "tillerman"]

@@ -226,7 +226,7 @@ def _sizes(who: Sitting) -> None:
 
 
 def permit(cast: Cast, folder: Path) -> None:
-    """Permissions: allowed, denied, denied with a word, changed, remembered; a question; a plan."""
+    """Permissions: allowed, denied, denied with a note, changed, remembered; a question; a plan."""
     ran = cast.project / "ran.txt"
     with sitting(cast, folder) as who:
         who.play("run", "[y] allow", "[n] deny", "ran.txt", "1 waiting")
@@ -255,7 +255,7 @@ def _with_a_word(who: Sitting) -> None:
     who.play("run", "[y] allow")
     who.press("r")
     who.sees("reason: ")
-    who.press("Escape")  # back to the question; the turn goes on
+    who.press("Escape")  # back to the question; the turn continues
     who.sees("[r] deny with a reason")
     who.press("r")
     who.sees("reason: ")
@@ -311,7 +311,7 @@ def _remembered(who: Sitting) -> None:
     who.press("s")
     who.over(5, "→ allowed always in this session by you")
     who.play("run")
-    who.over(6)  # and nobody was asked
+    who.over(6)  # and no request was shown
     assert ran.read_text() == f"{before}done\ndone\n"
     assert who.all(RequestAnswered)[-1].by == "policy"
 

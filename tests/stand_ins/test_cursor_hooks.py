@@ -1,4 +1,4 @@
-"""The stand-in for Cursor runs hooks as the real one was seen to, or says that it does."""
+"""The stand-in for Cursor runs hooks as recorded from the real one, or reports that it cannot."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def test_a_hook_receives_the_recorded_payload(
     (cursor.project / "a").write_text("text\n")
     cursor.hook(event, "cat > ../told")
     cursor.perform(step)
-    told = json.loads((cursor.project.parent / "told").read_text())
+    fields = json.loads((cursor.project.parent / "told").read_text())
     sample = json.loads((HOOKS / f"{recorded}.json").read_text())["request"]
-    assert keys(told) - {"cwd"} == keys(sample) - {"cwd"}
-    assert told["hook_event_name"] == event
+    assert keys(fields) - {"cwd"} == keys(sample) - {"cwd"}
+    assert fields["hook_event_name"] == event
     if "tool_input" in sample:
-        assert told["tool_name"] == sample["tool_name"]
+        assert fields["tool_name"] == sample["tool_name"]
 
 
 def test_an_edit_requests_twice_with_one_id(cursor: Cursor) -> None:
     cursor.hook("preToolUse", "cat >> ../told; echo >> ../told")
     cursor.results({"edit": "a.txt", "content": "hello\n"})
-    told = [json.loads(x) for x in (cursor.project.parent / "told").read_text().splitlines()]
-    assert [(one["tool_name"], one["tool_input"]) for one in told] == [
+    reported = [json.loads(x) for x in (cursor.project.parent / "told").read_text().splitlines()]
+    assert [(one["tool_name"], one["tool_input"]) for one in reported] == [
         ("Read", {"file_path": "a.txt"}),
         ("Write", {"file_path": "a.txt", "content": "hello\n"}),
     ]
-    assert told[0]["tool_use_id"] == told[1]["tool_use_id"]
+    assert reported[0]["tool_use_id"] == reported[1]["tool_use_id"]
 
 
 DENY = """echo '{"permission":"deny","user_message":"No."}'"""
@@ -161,7 +161,7 @@ def test_the_session_begins_and_ends_for_its_hooks_and_gives_them_variables(
     assert (cursor.project.parent / "ended").read_text() == "yes\n"
 
 
-# -- what a hook is told, and what it gives --------------------------------------------------------
+# -- input and output of a hook --------------------------------------------------------------------
 
 SHOUT = Path(__file__).parents[1] / "real" / "mcp_server.py"
 MCP = {
@@ -180,7 +180,7 @@ def loud(cursor: Cursor) -> dict[str, Any]:
     return server
 
 
-def told(cursor: Cursor) -> list[Any]:
+def model_inputs(cursor: Cursor) -> list[Any]:
     lines = (cursor.project.parent / "told").read_text().splitlines()
     return [json.loads(line) for line in lines if line]
 
@@ -194,7 +194,7 @@ def test_a_call_of_a_server_requests_twice_and_gives_its_input_as_a_string(
     cursor.hooks({event: [{"command": KEEP}] for event in ("preToolUse", "beforeMCPExecution")})
     (result,) = cursor.results(MCP)
     assert result["success"]["content"] == [{"text": {"text": "HEY"}}]
-    first, second = told(cursor)
+    first, second = model_inputs(cursor)
     assert (first["tool_name"], first["tool_input"]) == ("MCP:shout", {"text": "hey"})
     assert (second["tool_name"], second["tool_input"]) == ("shout", '{"text": "hey"}')
     assert second["command"] == " ".join([loud["command"], *loud["args"]])
@@ -221,7 +221,7 @@ def test_the_end_of_the_session_is_reported_as_recorded(cursor: Cursor) -> None:
     cursor.hook("sessionEnd", KEEP)
     cursor.perform({"say": "x"})
     sample = json.loads((HOOKS / "sessionEnd.json").read_text())["request"]
-    assert keys(told(cursor)[0]) == keys(sample)
+    assert keys(model_inputs(cursor)[0]) == keys(sample)
 
 
 def test_context_at_the_start_of_the_session_reaches_the_model(cursor: Cursor) -> None:
@@ -276,7 +276,7 @@ def test_a_reply_that_is_not_an_object_denies_and_one_of_another_schema_does_not
 
 
 def test_parallel_calls_request_and_end_independently(cursor: Cursor) -> None:
-    """The first is let go by what the second does."""
+    """The second call lets the first one continue."""
     wait = "for _ in $(seq 500); do test -e second && exit 0; sleep 0.02; done; exit 2"
     cursor.hook("beforeShellExecution", f"read -r line; case $line in *first*) {wait};; esac")
     first, second = {"shell": "touch first"}, {"shell": "touch second"}
@@ -298,4 +298,4 @@ def test_an_older_version_takes_a_plugin_and_runs_none_of_its_hooks(tmp_path: Pa
 def test_an_event_never_seen_to_fire_can_be_fired(cursor: Cursor) -> None:
     cursor.hook("preCompact", KEEP)
     cursor.perform({"fire": "preCompact", "with": {"trigger": "auto"}})
-    assert told(cursor)[0]["trigger"] == "auto"
+    assert model_inputs(cursor)[0]["trigger"] == "auto"

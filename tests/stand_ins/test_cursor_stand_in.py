@@ -1,4 +1,4 @@
-"""The stand-in for Cursor ends, refuses and asks its hooks as the real one was seen to."""
+"""The stand-in for Cursor ends, refuses and runs its hooks as recorded from the real one."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_its_lists_deny_even_with_force(cursor: Cursor, rule: str, step: dict[st
 # -- ACP -------------------------------------------------------------------------------------------
 
 
-def test_it_speaks_acp_as_recorded(cursor: Cursor) -> None:
+def test_it_follows_acp_as_recorded(cursor: Cursor) -> None:
     lines = (RECORDINGS / "acp" / "acp.duplex.jsonl").read_text()
     recorded = list(map(json.loads, lines.replace("/proj", str(cursor.project)).splitlines()))
     with subprocess.Popen(

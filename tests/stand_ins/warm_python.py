@@ -1,8 +1,8 @@
 """A stand-in for `python -m tillerman …`: it has loaded what most commands need, and forks.
 
-Most of a short command goes into loading. That each module loads what it needs, whichever is the
-first, is shown by `test_loading`. Tests of terminals, of closed streams and of how an interpreter
-starts need the real thing, and so does whatever tells Python something by a variable.
+Loading takes most of the time of a short command. That each module loads what it needs, in any
+order, is checked by `test_loading`. Tests of terminals, of closed streams and of an interpreter's
+start need the real program, and so does a Python option set by a variable.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def run_tillerman(
     wrapper: tuple[str, ...] = (),
     stdout: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """With its output captured, or written to `stdout`; without input it reads from nowhere.
+    """With its output captured, or written to `stdout`; without input it reads an empty stdin.
 
-    `wrapper`: a command that the warm Python is started by, with fewer rights or other mounts.
+    `wrapper`: a command that starts the warm Python, with fewer rights or other mounts.
     """
     stdin = input is not None
     if wrapper or stdout:
@@ -89,10 +89,10 @@ def start_tillerman(
     stdin: bool = True,
     libraries: tuple[str, ...] = (),
 ) -> Forked | subprocess.Popen[bytes]:
-    """With pipes for its streams; `libraries` beside those that every command has."""
+    """With pipes for its streams; `libraries` besides those of every command."""
     request = _request(words, cwd, env)
-    told = any(name.startswith(FOR_PYTHON) for name in env) or env.get("LANG", LANG) != LANG
-    if not told and len(request) <= MOST:
+    reported = any(name.startswith(FOR_PYTHON) for name in env) or env.get("LANG", LANG) != LANG
+    if not reported and len(request) <= MOST:
         return Forked(_nursery((*LIBRARIES, *OURS, *libraries)), request, stdin=stdin)
     return subprocess.Popen(
         [sys.executable, "-m", "tillerman", *words],
@@ -119,13 +119,13 @@ def _read(stream: IO[bytes]) -> str:
 
 
 class Forked:
-    """A process of another, with what `subprocess.Popen` has of it."""
+    """A child of another process, with the interface of `subprocess.Popen`."""
 
     def __init__(
         self, nursery: socket.socket, request: bytes, *, stdin: bool, stdout: Path | None = None
     ) -> None:
         ends = [os.pipe() for _ in range(4 if stdin else 3)]
-        (out, printed), (err, stderr), (news, report), *feed = ends
+        (out, printed), (err, stderr), (updates, report), *feed = ends
         if stdout:
             os.close(printed)
             printed = os.open(stdout, os.O_WRONLY)
@@ -136,7 +136,7 @@ class Forked:
         socket.send_fds(nursery, [request], [theirs, printed, stderr, report])
         for fd in (theirs, printed, stderr, report):
             os.close(fd)
-        self._updates = os.fdopen(news)
+        self._updates = os.fdopen(updates)
         self.pid = int(self._updates.readline())
         self.returncode: int | None = None
 
@@ -206,15 +206,15 @@ def serve(line: socket.socket, libraries: Sequence[str]) -> None:
     gc.collect()
     gc.freeze()  # or each child would copy what it only looks at
     running: dict[int, int] = {}
-    news, wake = os.pipe()  # a signal that came just before the call that waits would be lost
+    updates, wake = os.pipe()  # a signal that came just before the call that waits would be lost
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        ready, _, _ = select.select([line, news], [], [])
-        if news in ready:
-            os.read(news, 1000)
-            _tell_who_ended(running)
+        ready, _, _ = select.select([line, updates], [], [])
+        if updates in ready:
+            os.read(updates, 1000)
+            _report_ended(running)
         if line not in ready:
             continue
         request, fds, _, _ = socket.recv_fds(line, MOST, 4)
@@ -235,7 +235,7 @@ def serve(line: socket.socket, libraries: Sequence[str]) -> None:
         running[pid] = report
 
 
-def _tell_who_ended(running: dict[int, int]) -> None:
+def _report_ended(running: dict[int, int]) -> None:
     for pid in list(running):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:

@@ -1,4 +1,4 @@
-"""The real Claude Code in one conversation: each test is a few turns of it."""
+"""The real Claude Code in one conversation: each test adds a few turns."""
 
 from __future__ import annotations
 

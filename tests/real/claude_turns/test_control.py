@@ -1,16 +1,16 @@
-"""Interrupting, steering and setting the real Claude Code while it runs."""
+"""Interrupting, steering and configuring the real Claude Code while it runs."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.real.desk import (
+    agent_text,
     ends,
     finished,
     of,
     processes_with,
     run,
-    said,
     until,
     until_true,
     usages,
@@ -58,7 +58,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_continues(
 
     log = desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
-    assert (said(log, 1), said(log, 2)) == ("It begins", "Still here.")
+    assert (agent_text(log, 1), agent_text(log, 2)) == ("It begins", "Still here.")
 
 
 async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_continues(
@@ -84,7 +84,7 @@ async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_cont
     log = await run(session, "@@next@@")
 
     assert ends(log) == [COMPLETED]
-    assert said(log) == "Still here."
+    assert agent_text(log) == "Still here."
     log = desk.log(session)
     assert ends(log)[0] == CANCELLED
     assert finished(log, "toolu_b").outcome == "cancelled"
@@ -138,8 +138,8 @@ async def test_an_interrupt_ends_a_background_subagent(desk: StandingDesk) -> No
     await session.idle()
     log = await run(session, "@@next@@")
 
-    assert (said(log), ends(log)) == ("Still here.", [COMPLETED])
-    await session.close()  # it may still be told of the end
+    assert (agent_text(log), ends(log)) == ("Still here.", [COMPLETED])
+    await session.close()  # the end may still be reported to it
 
 
 async def test_a_turn_past_its_time_limit_fails_and_the_session_continues(
@@ -177,7 +177,7 @@ async def test_messages_in_mid_turn_reach_the_model_in_the_same_turn(desk: Stand
     log = desk.log(session)
     assert of(log, UserMessage) == [UserMessage(text="make it green", how="steer")]
     assert ends(log) == [COMPLETED]
-    assert said(log) == "Understood."
+    assert agent_text(log) == "Understood."
     assert "make it green" in user_text((await desk.double.seen("steer", 1)).body)
 
 
@@ -199,7 +199,7 @@ async def test_messages_after_the_last_call_are_still_answered_in_the_same_turn(
     await session.idle()
 
     log = desk.log(session)
-    assert said(log) == "Blue. That is all. Green."
+    assert agent_text(log) == "Blue. That is all. Green."
     assert ends(log) == [COMPLETED]
     assert [report.output_tokens for report in usages(log)] == [40]
 
@@ -220,7 +220,7 @@ async def test_a_cancel_withdraws_waiting_messages(desk: StandingDesk) -> None:
 
     log = desk.log(session)
     assert ends(log) == [CANCELLED, COMPLETED]
-    assert (said(log, 1), said(log, 2)) == ("It begins", "Still here.")
+    assert (agent_text(log, 1), agent_text(log, 2)) == ("It begins", "Still here.")
 
 
 async def test_a_queued_prompt_is_the_next_turn(desk: StandingDesk) -> None:
@@ -237,7 +237,7 @@ async def test_a_queued_prompt_is_the_next_turn(desk: StandingDesk) -> None:
     await session.idle()
 
     log = desk.log(session)
-    assert (said(log, 1), said(log, 2)) == ("One.", "Two.")
+    assert (agent_text(log, 1), agent_text(log, 2)) == ("One.", "Two.")
     assert ends(log) == [COMPLETED] * 2
 
 
@@ -251,9 +251,9 @@ async def test_the_model_can_be_set_between_turns(desk: StandingDesk) -> None:
 
     models = [turn.body["model"] for turn in desk.double.turns]
     assert models == ["claude-sonnet-4-5", "claude-opus-4-8"]
-    assert said(log) == "Two."
-    told = [event.model for event in of(desk.log(session), SettingsChanged) if event.model]
-    assert told == ["claude-opus-4-8"]
+    assert agent_text(log) == "Two."
+    reported = [event.model for event in of(desk.log(session), SettingsChanged) if event.model]
+    assert reported == ["claude-opus-4-8"]
 
 
 async def test_the_mode_can_be_set_in_a_live_session_and_back(desk: StandingDesk) -> None:

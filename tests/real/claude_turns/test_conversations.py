@@ -1,4 +1,4 @@
-"""What a conversation with the real Claude Code is given, and that it outlives its process."""
+"""The settings of a conversation with the real Claude Code, which outlives its process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from tests.real.desk import ends, of, run, said, usages
+from tests.real.desk import agent_text, ends, of, run, usages
 from tests.real.standing import StandingDesk
 from tillerman.core.agent import File
 from tillerman.core.errors import Unsupported
@@ -44,7 +44,7 @@ async def test_a_conversation_continues_in_a_new_process(desk: StandingDesk) -> 
     await desk.reopen()
     log = await run(await desk.resume(session.id), "what was it?")
 
-    assert said(log) == "Second."
+    assert agent_text(log) == "Second."
     assert [entry.turn for entry in log if isinstance(entry.event, TurnStarted)] == [2]
     assert of(log, AgentReady)[0].native_id == of(before, AgentReady)[0].native_id
     assert "remember the heron" in user_text(desk.double.turns[-1].body)
@@ -66,7 +66,7 @@ async def test_a_fork_diverges_and_leaves_the_original_unchanged(desk: StandingD
     forked = await run(fork, "the way of the fork")
     resumed = await run(await desk.resume(session.id), "the way of the original")
 
-    assert (said(forked), said(resumed)) == ("In the fork.", "In the original.")
+    assert (agent_text(forked), agent_text(resumed)) == ("In the fork.", "In the original.")
     _, in_fork, in_original = (user_text(turn.body) for turn in desk.double.turns)
     assert "remember the heron" in in_fork
     assert "remember the heron" in in_original
@@ -119,9 +119,9 @@ async def test_an_image_that_a_tool_read_is_stored(desk: StandingDesk) -> None:
 
     [image] = [part for done in of(log, ToolFinished) for part in done.content]
     assert isinstance(image, Image)
-    kept = desk.sessions.attachments.get(image.hash)
-    assert kept
-    assert kept.startswith(DOT[:8])
+    stored = desk.sessions.attachments.get(image.hash)
+    assert stored
+    assert stored.startswith(DOT[:8])
 
 
 async def test_a_text_file_reaches_the_model_with_its_name(desk: StandingDesk) -> None:
@@ -130,9 +130,9 @@ async def test_a_text_file_reaches_the_model_with_its_name(desk: StandingDesk) -
 
     await run(session, "@@file@@ read it", files=[File("a.txt", "text/plain", b"rare words\n")])
 
-    told = user_text(desk.double.turns[0].body)
-    assert "rare words" in told
-    assert "a.txt" in told
+    reported = user_text(desk.double.turns[0].body)
+    assert "rare words" in reported
+    assert "a.txt" in reported
 
 
 async def test_an_unsupported_file_is_refused_and_starts_no_turn(
@@ -147,7 +147,7 @@ async def test_an_unsupported_file_is_refused_and_starts_no_turn(
     log = await run(session, "@@next@@")
 
     assert [event.prompt for event in of(desk.log(session), TurnStarted)] == ["@@next@@"]
-    assert said(log) == "Still here."
+    assert agent_text(log) == "Still here."
 
 
 async def test_a_system_prompt_is_added_to_the_cli_s_own(desk: StandingDesk) -> None:
@@ -171,8 +171,8 @@ async def test_an_extra_folder_may_be_written_to(desk: StandingDesk) -> None:
     await run(session, "@@folder@@")
 
     assert (folder / "made.txt").read_text() == "x"
-    told = system_text(desk.double.turns[0].body) + user_text(desk.double.turns[0].body)
-    assert str(folder) in told
+    reported = system_text(desk.double.turns[0].body) + user_text(desk.double.turns[0].body)
+    assert str(folder) in reported
 
 
 async def test_a_command_of_the_cli_is_a_turn_that_needs_no_model(desk: StandingDesk) -> None:
@@ -180,7 +180,7 @@ async def test_a_command_of_the_cli_is_a_turn_that_needs_no_model(desk: Standing
 
     log = await run(session, "/context")
 
-    assert "Context Usage" in said(log)
+    assert "Context Usage" in agent_text(log)
     assert ends(log) == [TurnEnded(reason="completed")]
     assert desk.double.turns == []
 
@@ -196,7 +196,7 @@ async def test_a_compacted_conversation_is_reported_and_continues(desk: Standing
 
     assert [event.kind for event in of(log, Notice)] == ["compaction"]
     assert ends(log) == [TurnEnded(reason="completed")] * 2
-    assert said(log, 4) == "Three."
+    assert agent_text(log, 4) == "Three."
     assert "@@long@@" not in user_text(desk.double.turns[-1].body)
 
 
@@ -239,7 +239,7 @@ async def test_a_limit_on_turns_ends_the_turn_with_that_reason_and_the_next_prom
     assert end.failure is not None
     assert (end.reason, end.failure.kind) == ("failed", "turn_limit")
     assert len(desk.double.turns) == 1
-    assert said(await run(session, "@@next@@")) == "Still here."
+    assert agent_text(await run(session, "@@next@@")) == "Still here."
 
 
 async def test_a_limit_on_cost_ends_the_turn_with_that_reason(desk: StandingDesk) -> None:

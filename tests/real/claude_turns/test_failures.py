@@ -1,10 +1,10 @@
-"""What goes wrong behind the real Claude Code, as typed failures with a next step."""
+"""Errors behind the real Claude Code, as typed failures with a next step."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.real.desk import ends, of, run, said
+from tests.real.desk import agent_text, ends, of, run
 from tests.real.standing import StandingDesk
 from tillerman.core.events import MessageChunk, MessageWithdrawn, Notice, TurnEnded
 from tillerman.core.failure import Failure
@@ -32,7 +32,7 @@ CUT = reply(Say("The sent", chunks=1), ConnectionCut())
 async def failure_of(
     desk: StandingDesk, step: Fail | ModelMessage | Attempts, **settings: object
 ) -> Failure:
-    """How a turn fails, and that the session is usable after it."""
+    """The failure of a turn; asserts that the session is usable afterwards."""
     desk.double.scenarios |= {"broken": [step], "next": [reply(Say("Still here."))]}
     session = await desk.start(**settings)
     log = await run(session, "@@broken@@")
@@ -40,7 +40,7 @@ async def failure_of(
     assert (end.reason, end.result) == ("failed", None)
     assert end.failure is not None
     assert end.failure.message
-    assert said(await run(session, "@@next@@")) == "Still here."
+    assert agent_text(await run(session, "@@next@@")) == "Still here."
     return end.failure
 
 
@@ -103,7 +103,7 @@ async def test_a_retry_that_works_is_a_notice_and_a_completed_turn(desk: Standin
 
     assert ends(log) == [TurnEnded(reason="completed")]
     assert [event.kind for event in of(log, Notice)] == ["retry"]
-    assert said(log) == "Better now."
+    assert agent_text(log) == "Better now."
 
 
 async def test_a_conversation_too_long_is_an_overflow(desk: StandingDesk) -> None:
@@ -132,7 +132,7 @@ async def test_a_stream_cut_once_is_withdrawn_and_sent_again(desk: StandingDesk)
     log = await run(session, "@@cut@@")
 
     assert ends(log) == [TurnEnded(reason="completed")]
-    assert said(log) == session.result().text == "The sentence is whole."
+    assert agent_text(log) == session.result().text == "The sentence is whole."
     [gone] = {event.message_id for event in of(log, MessageWithdrawn)}
     assert "".join(c.text for c in of(log, MessageChunk) if c.message_id == gone) == "The sent"
 

@@ -1,4 +1,4 @@
-"""Permission, questions and plan mode with the real Claude Code: nothing happens before a yes."""
+"""Permissions, questions and plan mode with the real Claude Code: nothing runs before approval."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.desk import ends, finished, of, run, said, shown, until
+from tests.real.desk import agent_text, ends, finished, of, run, shown, until
 from tests.real.standing import StandingDesk
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import (
@@ -175,7 +175,7 @@ async def test_a_question_gets_its_answer(desk: StandingDesk) -> None:
     assert of(log, PermissionRequested) == []
     assert finished(log, "toolu_q7").outcome == "completed"
     assert "Blue" in tool_results(desk.double.turns[1].body)["toolu_q7"]
-    assert said(log) == "Blue it is."
+    assert agent_text(log) == "Blue it is."
 
 
 async def test_a_declined_question_is_denied(desk: StandingDesk) -> None:
@@ -264,7 +264,7 @@ async def test_an_agent_that_enters_plan_mode_is_restricted_by_it(desk: Standing
     assert finished(log, "toolu_w12").outcome == "completed"
     assert [event.mode for event in of(log, SettingsChanged) if event.mode] == ["plan", "agent"]
     edited = "edited by user" in tool_results(desk.double.turns[3].body)["toolu_exit12"]
-    assert edited == (desk.player.version == "2.1.197")  # which says so of every plan
+    assert edited == (desk.player.version == "2.1.197")  # which reports it of every plan
 
 
 async def test_in_ask_mode_nothing_is_written_although_the_cli_would(desk: StandingDesk) -> None:

@@ -1,4 +1,4 @@
-"""What the real Claude Code says, thinks and counts, as the entries of a session."""
+"""Messages, thoughts and usage of the real Claude Code, as the entries of a session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.real.desk import KEY, ends, of, run, said, usages
+from tests.real.desk import KEY, agent_text, ends, of, run, usages
 from tests.real.standing import StandingDesk
 from tillerman.core.events import (
     AgentReady,
@@ -63,7 +63,7 @@ async def test_thinking_is_separate_from_text(desk: StandingDesk) -> None:
 
     assert "".join(chunk.text for chunk in of(log, ThoughtChunk)) == "First, consider."
     assert len(of(log, ThoughtChunk)) == 2
-    assert said(log) == session.result().text == "Considered."
+    assert agent_text(log) == session.result().text == "Considered."
 
 
 async def test_each_turn_reports_its_own_usage(desk: StandingDesk) -> None:
@@ -95,8 +95,8 @@ async def test_each_entry_of_the_agent_stores_its_raw_line(desk: StandingDesk) -
     log = await run(session, "@@hello@@")
 
     raws = {type(entry.event).__name__: desk.raw(entry) for entry in log}
-    told = {kind: json.loads(raw)["type"] for kind, raw in raws.items() if raw}
-    assert told == {
+    fields = {kind: json.loads(raw)["type"] for kind, raw in raws.items() if raw}
+    assert fields == {
         "AgentReady": "system",
         "SettingsChanged": "system",
         "ThoughtChunk": "stream_event",
@@ -115,6 +115,6 @@ async def test_the_key_is_in_no_entry_no_line_and_no_file(desk: StandingDesk) ->
     raws = b"".join(desk.raw(entry) for entry in log)
     await session.close()
 
-    assert said(log) == "The key is [secret:ANTHROPIC_API_KEY], I think."
-    kept = [path.read_bytes() for path in desk.paths.state.rglob("*") if path.is_file()]
-    assert KEY.encode() not in b"".join([raws, *kept])
+    assert agent_text(log) == "The key is [secret:ANTHROPIC_API_KEY], I think."
+    stored = [path.read_bytes() for path in desk.paths.state.rglob("*") if path.is_file()]
+    assert KEY.encode() not in b"".join([raws, *stored])

@@ -1,4 +1,4 @@
-"""The tools of the real Claude Code: calls, results, diffs, and what changed on disk."""
+"""The tools of the real Claude Code: calls, results, diffs, and changes on disk."""
 
 from __future__ import annotations
 
@@ -169,12 +169,12 @@ async def test_the_whole_plan_is_reported_at_each_change(desk: StandingDesk) -> 
 
     log = await run(session, "@@todo@@")
 
-    told = [event.steps for event in of(log, PlanChanged)]
+    reported = [event.steps for event in of(log, PlanChanged)]
     offered = {tool["name"] for tool in desk.double.turns[0].body["tools"]}
-    if "TaskCreate" not in offered:  # 2.1.325 says that these tools are disabled for the session
-        assert (told, [e.outcome for e in of(log, ToolFinished)]) == ([], ["failed"] * 3)
+    if "TaskCreate" not in offered:  # 2.1.325 reports that these tools are disabled for the session
+        assert (reported, [e.outcome for e in of(log, ToolFinished)]) == ([], ["failed"] * 3)
     else:
-        assert told == [
+        assert reported == [
             (PlanStep("Dig"),),
             (PlanStep("Dig"), PlanStep("Fill")),
             (PlanStep("Dig", "completed"), PlanStep("Fill")),

@@ -1,6 +1,6 @@
-"""A second scripted model, written from the published APIs without a look at the first one.
+"""A second scripted model, written from the published APIs independently of the first one.
 
-It speaks Anthropic Messages, OpenAI Responses, Chat Completions and Gemini on loopback.
+It implements Anthropic Messages, OpenAI Responses, Chat Completions and Gemini on loopback.
 """
 
 from tests.real.second_model.script import (

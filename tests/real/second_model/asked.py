@@ -1,4 +1,4 @@
-"""Reads what a CLI sent: its API, and the scene that the newest prompt names."""
+"""Parses a CLI's request: its API, and the scene that the newest prompt names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODELS_ITEMS = ("reasoning", "function_call", "custom_tool_call")
 
 
 def api_of(path: str) -> str | None:
-    """The API of a path that generates, whatever prefix the base URL has."""
+    """The API of a generating path, whatever prefix the base URL has."""
     route = path.partition("?")[0].rstrip("/")
     if route.endswith("/messages"):
         return "anthropic"
@@ -32,9 +32,10 @@ def streams(path: str, body: dict[str, Any]) -> bool:
 
 
 def scene_of(body: dict[str, Any]) -> tuple[str, int] | None:
-    """The scene that the newest prompt names, and how many replies its history has since.
+    """The scene that the newest prompt names, and the number of replies after it in the history.
 
-    None for a side request, which has no tools."""
+    None for a side request, which has no tools.
+    """
     if not body.get("tools"):
         return None
     scene, replies, by_model = None, 0, False
@@ -64,7 +65,7 @@ def strings(value: object) -> Iterator[str]:
 
 
 def side_answer(body: dict[str, Any]) -> str:
-    """A title or a choice: an instance of the schema when one is given, else two words."""
+    """A title or a choice: an instance of the schema if one is given, otherwise two words."""
     for schema in schemas(body):
         return json.dumps(instance(schema))
     return "Short title"

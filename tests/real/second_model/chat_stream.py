@@ -38,7 +38,7 @@ class ChatStream:
         self._calls = 0
         self._ascii = vary.sometimes()
         self._repeats = vary.sometimes()  # role and empty id in every chunk, as DashScope does
-        self._counts_last = vary.sometimes()  # usage in a chunk of its own, as OpenAI does
+        self._counts_last = vary.sometimes()  # usage in a separate chunk, as OpenAI sends it
 
     def body(self) -> Iterator[bytes]:
         if self._delivery.unknown:  # Azure opens with a chunk that has no choice

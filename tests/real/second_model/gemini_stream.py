@@ -52,7 +52,7 @@ class GeminiStream:
             yield self._frame(calls)
 
     def finish(self) -> Iterator[bytes]:
-        """The end comes with the last part, or with an empty one of its own."""
+        """The end is in the last part, or in an extra empty one."""
         assert isinstance(self._reply, Reply)
         last = self._last or {"text": ""}
         if not self._last and self._vary.sometimes():
@@ -64,7 +64,7 @@ class GeminiStream:
         return sse.event({"error": error_}, end="\r\n")
 
     def keep_alive(self) -> bytes:
-        """None: the service sends no comments, and its own client cannot read them."""
+        """None: the service sends no comments, and its own client cannot parse them."""
         return b""
 
     def whole(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class GeminiStream:
 
 
 def error(failure: Failure, vary: Variation) -> tuple[dict[str, Any], dict[str, str]]:
-    """google.rpc.Status as the API returns it. A wait is in a RetryInfo, not in a header."""
+    """google.rpc.Status as the API returns it. A retry delay is in a RetryInfo, not in a header."""
     _, status, message = REASONS[failure.status]
     details: list[dict[str, Any]] = []
     if failure.retry_after is not None:

@@ -1,4 +1,4 @@
-"""What the second scripted model says, in no vendor's terms: replies, failures, broken streams."""
+"""What the second scripted model sends, vendor-neutral: replies, failures, broken streams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Thought(msgspec.Struct, frozen=True, tag=True):
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):
-    """A tool call. `raw` replaces the encoded arguments where their exact text matters."""
+    """A tool call. `raw` replaces the encoded arguments if their exact text matters."""
 
     name: str
     arguments: dict[str, Any] = {}
@@ -73,7 +73,7 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Broken(msgspec.Struct, frozen=True, tag=True):
-    """A stream without its end: the connection drops, the body ends, or an error event comes."""
+    """A stream without its end: the connection drops, the body ends, or an error event arrives."""
 
     parts: tuple[Part, ...]
     ending: Literal["dropped", "ended", "error"] = "dropped"

@@ -40,7 +40,7 @@ MODELS = ("claude-sonnet-4-5", "gpt-5.1-codex", "gemini-2.5-pro", "qwen3-coder-p
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One request that came; for a scene, which step of it and which attempt at that."""
+    """One received request; for a scene, its step and the attempt at that step."""
 
     method: str
     path: str
@@ -81,7 +81,7 @@ class SecondModel:
         self._thread.join(5)
 
     def next_step(self, method: str, path: str, body: dict[str, Any]) -> tuple[Step, Variation]:
-        """What is answered to this request, and the variation to say it with."""
+        """The answer to this request, and its variation."""
         found = scene_of(body)
         with self._lock:
             self._number += 1
@@ -99,7 +99,7 @@ class SecondModel:
         return steps[step][min(attempt, len(steps[step]) - 1)], vary
 
     def forget(self) -> None:
-        """What was asked and played until now: a scene begins anew."""
+        """Clears the received requests: a scene starts again."""
         with self._lock:
             self.asked.clear()
             self._attempts.clear()
@@ -113,7 +113,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error; all others are shown."""
+        """A client that disconnects is no error; all others are printed."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -126,7 +126,7 @@ class Handler(BaseHTTPRequestHandler):
         return self.server.model  # type: ignore[attr-defined,no-any-return]
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a test's output is its own."""
+        """Prints nothing into a test's output."""
 
     def setup(self) -> None:
         super().setup()

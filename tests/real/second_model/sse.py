@@ -1,4 +1,4 @@
-"""Server-sent events as bytes, as the HTML standard has them."""
+"""Server-sent events as bytes, by the HTML standard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What services leave open, drawn from a seed: ids, the size of pieces, the cuts between writes."""
+"""What services may vary, drawn from a seed: ids, chunk sizes, splits between writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Variation:
         return self._random.random() < 0.5
 
     def pieces(self, text: str, delivery: Delivery) -> list[str]:
-        """The text as deltas. Cuts fall between code points, also inside a grapheme."""
+        """The text as deltas. Splits are between code points, also inside a grapheme."""
         if delivery.pieces == "whole":
             return [text]
         most = 3 if delivery.pieces == "small" else 40
@@ -33,7 +33,7 @@ class Variation:
         return found
 
     def writes(self, frames: list[bytes], delivery: Delivery) -> list[bytes]:
-        """The frames as writes to the socket: joined, one by one, or cut anywhere."""
+        """The frames as writes to the socket: joined, one by one, or split anywhere."""
         if delivery.bytewise:
             whole = b"".join(frames)
             cut = []

@@ -1,4 +1,4 @@
-"""A pinned CLI on its stage, with a home and a project of its own."""
+"""A pinned CLI in its test setup, with a separate home and project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tillerman.testing.cli_setups import CliSetup
 
 @dataclass(frozen=True)
 class Actor:
-    """One pinned CLI on its stage, and the home and project it may touch."""
+    """One pinned CLI in its test setup, with its home and project."""
 
     stage: CliSetup
     cli: Cli
@@ -40,7 +40,7 @@ class Actor:
         return self.home.parent / "scratch"
 
     def lacks(self, tool: str) -> bool:
-        """Whether it has no such tool, by the name of the method that calls it."""
+        """Whether it lacks this tool, by the name of the method that calls it."""
         return tool in self.stage.lacks(self.version)
 
     def prepare(self, base_url: str) -> None:
@@ -49,7 +49,7 @@ class Actor:
         self.cli.lend(self.home)
 
     def environment(self, base_url: str, **more: str) -> dict[str, str]:
-        """One that is empty is not set."""
+        """An empty variable is not set."""
         path, home, scratch = self.cli.search_path(), self.home, self.scratch
         variables = self.stage.clean_environment(
             base_url, self.version, home=home, path=path, scratch=scratch
