@@ -1,4 +1,4 @@
-"""What all tests share: they mean the same wherever they are started from."""
+"""Settings of all tests: they run the same from any folder."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tests start thousands of programs, and each would compile anew what it loads.
+# Tests start thousands of programs, and each would compile its modules again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """With `--reruns` each test says a word to the runner, and each word would wait for the
-    answer to the last: 40 ms a test."""
+    """With `--reruns` each test sends a message to the runner and waits for the answer to the
+    previous one: 40 ms for each test."""
     if line := getattr(getattr(session.config, "failures_db", None), "sock", None):
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Nine thousand tests stay to the end: to look through them for garbage is a tenth of all."""
+    """Nine thousand tests stay in memory to the end: collecting garbage among them takes a tenth of
+    the time."""
     gc.disable()
     try:
         return (yield)

@@ -1,6 +1,6 @@
-"""Prints where tests keep their folders: in memory where there is room, else nothing.
+"""Prints the folder for temporary test files: in memory if there is room, otherwise nothing.
 
-They make and remove some hundred thousand files, which costs a disk a fifth of their time.
+Tests create and remove some hundred thousand files, which takes a fifth of their time on a disk.
 """
 
 from __future__ import annotations

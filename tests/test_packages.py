@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import venv
 import zipfile
+from datetime import date
 from pathlib import Path
 
 import pytest
+
+import tillerman
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src"
@@ -61,7 +65,31 @@ def test_the_source_archive_has_what_a_build_and_the_tests_need(built: Path) -> 
     assert tracked("src", "pyproject.toml", "README.md", "LICENSE", "examples") <= names
 
 
-def test_each_extra_adds_only_what_it_says(built: Path) -> None:
+def test_the_wheel_of_the_source_archive_is_the_same(built: Path, tmp_path: Path) -> None:
+    [archive], [wheel] = built.glob("*.tar.gz"), built.glob("*.whl")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    [folder] = [path for path in tmp_path.iterdir() if path.is_dir()]
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, cwd=folder)
+    assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+def test_the_packages_have_the_version_of_the_program(built: Path) -> None:
+    names = {path.name for path in built.iterdir()}
+    assert names == {
+        f"tillerman-{tillerman.__version__}-py3-none-any.whl",
+        f"tillerman-{tillerman.__version__}.tar.gz",
+    }
+
+
+def test_the_changelog_has_this_version_with_its_date() -> None:
+    released = re.findall(r"^## \[(\d\S*)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert released[0][0] == tillerman.__version__
+    dates = [date.fromisoformat(day) for _, day in released]
+    assert dates == sorted(dates, reverse=True)
+
+
+def test_each_extra_adds_only_its_own_dependencies(built: Path) -> None:
     [wheel] = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as opened:
         [name] = [name for name in opened.namelist() if name.endswith("METADATA")]
@@ -75,7 +103,11 @@ def test_each_extra_adds_only_what_it_says(built: Path) -> None:
     assert extras.pop("") == {
         "msgspec", "apsw", "rich", "markdown-it-py", "textual", "tomlkit", "jsonschema",
     }  # fmt: skip
-    assert extras == {"fast": {"uvloop"}, "mcp": {"mcp"}}
+    assert extras == {
+        "fast": {"uvloop"},
+        "mcp": {"mcp"},
+        "server": {"starlette", "uvicorn", "websockets", "segno", "python-multipart"},
+    }
 
 
 @pytest.mark.timeout(180)

@@ -1,4 +1,4 @@
-"""Everything has its place, for the user alone."""
+"""Every kind of file has its folder, private to the user."""
 
 import os
 import socket

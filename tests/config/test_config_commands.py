@@ -1,4 +1,4 @@
-"""`tillerman config`: what it shows, and what it writes."""
+"""`tillerman config`: what it prints, and what it writes."""
 
 from pathlib import Path
 

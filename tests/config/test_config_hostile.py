@@ -1,4 +1,4 @@
-"""Values of a config that are no values: a limit that never holds is refused."""
+"""Invalid config values are refused, such as a limit that never applies."""
 
 from __future__ import annotations
 

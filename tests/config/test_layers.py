@@ -1,4 +1,4 @@
-"""Layers of config: which one wins, what each value's source is, and what a mistake says."""
+"""Config layers: precedence, the source of each value, and error messages."""
 
 from pathlib import Path
 from typing import Any

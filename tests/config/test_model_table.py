@@ -1,4 +1,4 @@
-"""Model names: one for all agents, and what each makes of it."""
+"""Model names: one for all agents, and what each agent maps it to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WHOSE = {
 
 
 @pytest.mark.parametrize(("model", "agent"), WHOSE.items())
-def test_a_model_tells_whose_it_is(model: str, agent: str) -> None:
+def test_a_model_has_its_vendor(model: str, agent: str) -> None:
     assert MODELS.agent_of(model) == agent
 
 

@@ -1,4 +1,4 @@
-"""Rules in config files: which count, from where, and what a mistake says."""
+"""Rules in config files: which apply, their sources, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles: agents of the user's own, from Markdown files that are trusted."""
+"""Profiles: the user's own agents, from trusted Markdown files."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_a_file_becomes_a_profile(paths: Paths, project: Path) -> None:
 
 
 def test_lists_are_written_in_any_of_the_usual_ways() -> None:
-    said = "---\nagent: claude\ntools:\n  - Read\n  - 'Grep'\n# a remark\n\n---\n"
-    made = parse(said.encode(), "x/one.md", "user")
+    message = "---\nagent: claude\ntools:\n  - Read\n  - 'Grep'\n# a remark\n\n---\n"
+    made = parse(message.encode(), "x/one.md", "user")
     assert (made.agents, made.tools) == (("claude",), ("Read", "Grep"))
 
 

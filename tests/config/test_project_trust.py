@@ -1,4 +1,4 @@
-"""Trust in a project's files, by what is in them."""
+"""Trust in a project's files, by their content."""
 
 import os
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def _read(project: Path) -> ProjectFolder:
     return folder
 
 
-def test_nothing_is_trusted_until_the_user_says_so(paths: Paths, project: Path) -> None:
+def test_nothing_is_trusted_until_the_user_confirms_it(paths: Paths, project: Path) -> None:
     assert trust_state(paths, _read(project)) == "untrusted"
     trust(paths, _read(project))
     assert trust_state(paths, _read(project)) == "trusted"

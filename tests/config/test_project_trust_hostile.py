@@ -1,4 +1,4 @@
-"""A project's folder that cannot be read, or changes meanwhile: an error that says so, or none."""
+"""A project folder that is unreadable or changes meanwhile gives a clear error or none."""
 
 from __future__ import annotations
 

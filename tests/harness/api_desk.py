@@ -1,4 +1,4 @@
-"""A harness with a private state and the mock agent, and checks that a session left nothing."""
+"""A harness with private state and the mock agent, and checks for leaks of a session."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tillerman.core.events import (
     TurnStarted,
 )
 from tillerman.paths import find_paths
+from tillerman.sessions.session import read_all
 
 E = TypeVar("E")
 
@@ -49,7 +50,7 @@ async def harness_in(folder: Path, config: str = "") -> AsyncIterator[tillerman.
 
 
 def entries(session: tillerman.Session) -> list[Entry]:
-    return list(session._log.page(session.id, 0))
+    return list(read_all(session._log, session.id))
 
 
 def of(log: Iterable[Entry], kind: type[E]) -> list[E]:
@@ -61,13 +62,13 @@ def errors(session: tillerman.Session) -> list[str]:
 
 
 def answers(session: tillerman.Session) -> list[tuple[str, str, str | None]]:
-    """Each answered request: the option, by whom, and the surface."""
+    """Each answered request: the option, who answered, and the surface."""
     given = of(entries(session), RequestAnswered)
     return [(one.answer.option, one.by, one.surface) for one in given]
 
 
 def check_log(log: list[Entry]) -> None:
-    """What holds for every session: a turn ends once, and so do requests and calls."""
+    """Invariants of every session: turns, requests and calls each end once."""
     assert [entry.seq for entry in log] == list(range(1, len(log) + 1))
     started = [entry.turn for entry in log if isinstance(entry.event, TurnStarted)]
     ended = [entry.turn for entry in log if isinstance(entry.event, TurnEnded)]
@@ -82,7 +83,7 @@ def check_log(log: list[Entry]) -> None:
 
 
 class Left:
-    """What this process has now: tasks, threads, descriptors, children."""
+    """The tasks, threads, descriptors and children of this process now."""
 
     def __init__(self) -> None:
         self.tasks = {task for task in asyncio.all_tasks() if not task.done()}
@@ -90,7 +91,7 @@ class Left:
         self.children = _children()
 
     async def check(self) -> None:
-        """Fails if there is more than before, a second later at the latest."""
+        """Fails if there is more than before after a second."""
         for _ in range(200):
             if not self._more():
                 return
@@ -108,7 +109,7 @@ class Left:
 
 
 def _descriptors() -> set[str]:
-    """Without those of event loops, whose executors live on."""
+    """Descriptors except those of event loops, whose executors stay."""
     found = set()
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
         try:

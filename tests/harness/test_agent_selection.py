@@ -1,4 +1,4 @@
-"""Several agents for one session: who is chosen, who takes over, and who is asked about it."""
+"""Several agents for one session: selection, fallback, and approvals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def paths(tmp_path: Path) -> Paths:
 
 @pytest.fixture
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else's agent, installed: it asks to write acme.txt, and says goodbye."""
+    """A third-party agent, installed: it requests approval to write acme.txt, and exits."""
     info = tmp_path / "site" / "tillerman_acme-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "entry_points.txt").write_text("[tillerman.agents]\nacme = tillerman_acme:agent\n")
@@ -72,7 +72,7 @@ def of(harness: Harness, session: Session, kind: type) -> list[Any]:
     ]
 
 
-def said(harness: Harness, session: Session) -> str:
+def answer_text(harness: Harness, session: Session) -> str:
     return "".join(event.text for event in of(harness, session, MessageChunk))
 
 
@@ -160,7 +160,7 @@ async def test_a_profile_is_an_agent_with_a_model_a_mode_and_a_system_prompt(
     async with open_harness(paths, project) as harness:
         session = await harness.start("reviewer", mode="agent", approve="auto", system="And kind.")
         result = await session.ask(json.dumps(steps))
-        assert said(harness, session) == "mock-deep agent Be brief.\n\nAnd kind."
+        assert answer_text(harness, session) == "mock-deep agent Be brief.\n\nAnd kind."
         assert [call.outcome for call in result.calls] == ["denied", "denied"]
         assert [path.name for path in project.iterdir()] == [".git"]
         row = harness.find(session.id)
@@ -168,7 +168,7 @@ async def test_a_profile_is_an_agent_with_a_model_a_mode_and_a_system_prompt(
         await session.close()
         again = await harness.resume(session.id)
         await again.ask('[{"say": "{system}"}]')
-        assert said(harness, again).endswith("Be brief.")
+        assert answer_text(harness, again).endswith("Be brief.")
         await again.close()
         (paths.config / "agents" / "reviewer.md").unlink()
         last = await harness.resume(session.id)
@@ -183,7 +183,7 @@ async def test_a_model_alone_names_its_agent(paths: Paths, project: Path) -> Non
     async with open_harness(paths, project) as harness:
         session = await harness.start(model="house-1")
         await session.ask('[{"say": "{model}"}]')
-        assert said(harness, session) == "mock-deep"
+        assert answer_text(harness, session) == "mock-deep"
         with pytest.raises(UsageError, match="no agent is known"):
             await harness.start(model="llama-9")
 
@@ -195,7 +195,7 @@ async def test_a_name_that_the_table_does_not_have_is_passed_on_with_a_warning(
     async with open_harness(paths, project) as harness:
         session = await harness.start("mock", model="sonnet-4.5")
         await session.ask('[{"say": "{model}"}]')
-        assert said(harness, session) == "sonnet-4.5"
+        assert answer_text(harness, session) == "sonnet-4.5"
         assert of(harness, session, Notice) == [
             Notice(
                 level="warning",
@@ -213,7 +213,7 @@ async def test_of_several_agents_each_gets_the_model_only_if_it_is_its_own(
     async with open_harness(paths, project) as harness:
         session = await harness.start("other,mock", model="sonnet-4.5")
         await session.ask("hello")
-        assert said(harness, session) == "mock-quick"
+        assert answer_text(harness, session) == "mock-quick"
 
 
 @pytest.mark.usefixtures("acme")
@@ -228,11 +228,11 @@ async def test_a_session_is_handed_over_manually(paths: Paths, project: Path) ->
         other = await harness.handoff(session.id, "acme")
         result = await other.ask("write the other")
         assert (other.id, result.agent, result.fallback) == (session.id, "acme", False)
-        (told,) = of(harness, other, UserMessage)
-        assert told.how == "handoff"
-        assert "Write `mock.txt`: completed" in told.text
-        words = told.text + "\nwrite the other"
-        assert f"You said {words!r}. " in said(harness, other)
+        (reported,) = of(harness, other, UserMessage)
+        assert reported.how == "handoff"
+        assert "Write `mock.txt`: completed" in reported.text
+        words = reported.text + "\nwrite the other"
+        assert f"You said {words!r}. " in answer_text(harness, other)
         assert [t.prompt for t in of(harness, other, TurnStarted)] == [
             "write two files",
             "write the other",
@@ -256,7 +256,7 @@ async def test_a_resumed_session_keeps_its_model_without_being_given_it(
         harness.sessions.catalog.update(session.id, model="gpt-next").result()
         again = await harness.resume(session.id)
         await again.ask("hello")
-        assert said(harness, again) == "mock-quickgpt-next"
+        assert answer_text(harness, again) == "mock-quickgpt-next"
         assert [n.text for n in of(harness, again, Notice)] == [
             "gpt-next is a model of codex: mock uses its default model"
         ]
@@ -269,7 +269,7 @@ async def test_the_agent_of_the_config_can_be_a_profile(paths: Paths, project: P
     async with open_harness(paths, project) as harness:
         session = await harness.start()
         await session.ask('[{"say": "{system}"}]')
-        assert said(harness, session) == "Be brief."
+        assert answer_text(harness, session) == "Be brief."
 
 
 async def test_two_profiles_at_once_are_refused(paths: Paths, project: Path) -> None:
@@ -286,7 +286,7 @@ async def test_two_profiles_at_once_are_refused(paths: Paths, project: Path) -> 
 
 
 def model_of(paths: Paths, *agents: str, more: str = "") -> None:
-    """A model whose maker is the first agent, and that the others have too."""
+    """A model of the first agent's vendor that the others offer too."""
     names = "\n".join(f'{agent} = "bird-1"' for agent in agents)
     configure(paths, f'{CONFIG.format(first="hello")}\n[models."bird-1"]\n{names}\n{more}')
 

@@ -1,4 +1,4 @@
-"""Callbacks of a program: what each may return, and what happens when one fails or is too slow."""
+"""Callbacks of a program: what each may return, and what happens on failure or timeout."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from tests.harness.api_desk import (
 )
 from tillerman import Answer, Result, ToolCall
 from tillerman.core.events import (
+    AgentReady,
+    AgentStarted,
     PermissionRequested,
     QuestionAsked,
     TurnStarted,
@@ -128,7 +130,7 @@ async def test_no_answer_of_a_callback_leaves_the_request_to_a_user(
     ],
 )
 @pytest.mark.parametrize("kind", [0, 1], ids=["function", "coroutine function"])
-async def test_a_callback_that_fails_denies_and_says_why(
+async def test_a_callback_that_fails_denies_with_the_reason(
     harness: tillerman.Harness, name: str, callback: Callable[..., Any], reason: str, kind: int
 ) -> None:
     session = await started(harness, **{name: of_both_kinds(callback)[kind]})
@@ -403,7 +405,8 @@ async def test_a_prompt_callback_that_fails_raises_and_sends_nothing(
                 pass
         else:
             await getattr(session, how)(script(SAY))
-    assert entries(session) == []
+    # the agent may have been started ahead of its first prompt
+    assert {type(one.event) for one in entries(session)} <= {AgentStarted, AgentReady}
     await asyncio.wait_for(session.idle(), 5)
 
 

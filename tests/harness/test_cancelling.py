@@ -1,4 +1,4 @@
-"""Cancelling `ask`, `run`, `query` at any moment leaves nothing running, and a usable session."""
+"""Cancelling `ask`, `run`, `query` at any moment leaves no task running, and a usable session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.harness.api_desk import (
     script,
 )
 from tillerman.core.events import TurnEnded, TurnStarted
-from tillerman.core.python_tools import tool_server
+from tillerman.core.program.python_tools import tool_server
 
 CASES = 24
 
@@ -122,7 +122,7 @@ async def idle(session: tillerman.Session) -> None:
 
 @pytest.mark.parametrize("seed", range(CASES))
 @pytest.mark.filterwarnings("error")
-async def test_a_cancelled_turn_ends_once_and_the_session_goes_on(
+async def test_a_cancelled_turn_ends_once_and_the_session_continues(
     tmp_path: Path, seed: int
 ) -> None:
     draw = random.Random(f"cancel {seed}")
@@ -236,7 +236,7 @@ async def test_closing_twice_or_at_once_is_fine(tmp_path: Path) -> None:
     ids=["ask", "prompt", "run", "cancel", "configure"],
 )
 @pytest.mark.filterwarnings("error")
-async def test_use_after_close_says_so(
+async def test_use_after_close_is_an_error(
     tmp_path: Path, use: Callable[[tillerman.Session], Awaitable[object]]
 ) -> None:
     async with harness_in(tmp_path) as harness:

@@ -1,4 +1,4 @@
-"""The hint that installs an extra works for every way tillerman can be installed."""
+"""The hint that installs an extra is right for every way of installing tillerman."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness: what it keeps of a session, and what it does with what others left."""
+"""The harness: what it stores of a session, and how it handles sessions of others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_last_is_the_newest_session_of_the_harnesss_folder(
         assert harness.find("last").id == here
 
 
-async def test_a_session_whose_folder_is_gone_says_so(paths: Paths, tmp_path: Path) -> None:
+async def test_a_session_without_its_folder_is_an_error(paths: Paths, tmp_path: Path) -> None:
     session = await one_session(paths, tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     async with tillerman.open(paths=paths, cwd=tmp_path) as harness:
@@ -60,9 +60,7 @@ async def test_a_deleted_session_leaves_no_recording_behind(paths: Paths, tmp_pa
     assert list(paths.cache.iterdir()) == []
 
 
-async def test_old_sessions_are_deleted_when_the_config_says_so(
-    paths: Paths, tmp_path: Path
-) -> None:
+async def test_old_sessions_are_deleted_if_configured(paths: Paths, tmp_path: Path) -> None:
     session = await one_session(paths, tmp_path)
     paths.config_file.write_text("[store]\nkeep_days = 1\n")
     async with tillerman.open(paths=paths, cwd=tmp_path) as harness:
@@ -113,7 +111,7 @@ async def test_trust_in_one_folder_does_not_loosen_a_session_of_another(
     assert (tmp_path / "theirs/seen.txt").read_text() == "[]\n"
 
 
-async def test_a_copy_made_in_mid_turn_says_so(paths: Paths, tmp_path: Path) -> None:
+async def test_a_copy_made_in_mid_turn_reports_it(paths: Paths, tmp_path: Path) -> None:
     async with tillerman.open(paths=paths, cwd=tmp_path) as harness:
         running = await harness.start("mock", approve="auto")
         await running.prompt('[{"say": "Hello there."}, {"hang": true}]')

@@ -1,4 +1,4 @@
-"""What a session is to run, and what of it is secret."""
+"""What a session will run, and which parts of it are secret."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from tillerman.config import Config
 from tillerman.config.settings import LimitsConfig, OutputConfig
 from tillerman.core.agent import SecretFile
-from tillerman.core.answer_format import AnswerFormat
 from tillerman.core.errors import Unsupported, UsageError
+from tillerman.core.program.answer_format import AnswerFormat
 from tillerman.harness.launch_plan import launch_plan
 from tillerman.sessions.prestart import Prestart
 

@@ -1,4 +1,4 @@
-"""An unknown word in an option is an error, from every surface, before a session exists."""
+"""An unknown value of an option is an error, on every surface, before a session exists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tillerman.config.profiles import parse as parse_profile
 from tillerman.config.settings import LimitsConfig, TeamConfig, UntilConfig, Workspace
 from tillerman.core.errors import ConfigError, TillermanError, UsageError
 from tillerman.core.events import Answer, PermissionRequested, QuestionAsked
-from tillerman.core.session_options import OPTIONS
+from tillerman.core.session_options import OPTIONS, StartOptions
 from tillerman.paths import Paths, find_paths
 from tillerman.surfaces.cli.parsing import parser
 from tillerman.surfaces.cli.parsing.argparse_errors import parse
@@ -40,7 +40,7 @@ def misspelled(word: str) -> Iterator[str]:
         yield word[:at] + word[at + 1 : at + 2] + word[at] + word[at + 2 :]  # two the other way
 
 
-def wrong_words(choices: tuple[str, ...]) -> list[str]:
+def wrong_values(choices: tuple[str, ...]) -> list[str]:
     found = {wrong for word in choices for wrong in misspelled(word)} | {"bogus", "None", "null"}
     return sorted(found - set(choices))
 
@@ -58,7 +58,7 @@ def sessions(harness: tillerman.Harness) -> int:
 
 
 async def refused(call: Any, name: str, value: object, choices: tuple[str, ...]) -> bool:
-    """With an error that names the option, the value, and what it could have been."""
+    """Asserts an error that names the option, the value, and the valid values."""
     try:
         await call(**{name: value})
     except UsageError as error:
@@ -71,7 +71,7 @@ async def refused(call: Any, name: str, value: object, choices: tuple[str, ...])
 async def test_no_session_starts_with_an_unknown_value(
     paths: Paths, tmp_path: Path, name: str
 ) -> None:
-    words: list[Any] = [*wrong_words(CHOICES[name]), *WRONG_TYPES]
+    words: list[Any] = [*wrong_values(CHOICES[name]), *WRONG_TYPES]
     async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
 
         async def start(**options: Any) -> None:
@@ -85,7 +85,7 @@ async def test_no_session_starts_with_an_unknown_value(
 async def test_no_server_starts_with_an_unknown_value(paths: Paths, tmp_path: Path) -> None:
     async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
         for name in ("approve", "isolation"):
-            words: list[Any] = [*wrong_words(CHOICES[name]), *WRONG_TYPES]
+            words: list[Any] = [*wrong_values(CHOICES[name]), *WRONG_TYPES]
             found = [w for w in words if not await refused(harness.serve, name, w, CHOICES[name])]
             assert found == []
         assert sessions(harness) == 0
@@ -106,7 +106,7 @@ async def test_a_limit_is_a_number_above_zero(paths: Paths, tmp_path: Path, name
         assert (taken, sessions(harness)) == ([], 0)
 
 
-@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"fork", "session", "agent", "resume"}))
+@pytest.mark.parametrize("name", sorted({*StartOptions.__annotations__, "title"}))
 async def test_no_option_takes_a_value_of_another_type(
     paths: Paths, tmp_path: Path, name: str
 ) -> None:
@@ -130,10 +130,10 @@ async def test_a_running_session_refuses_unknown_values_too(paths: Paths, tmp_pa
         await session.ask('[{"say": "hello"}]')
         attached = harness.attach(session.id)
         for one in (session, attached):
-            for word in wrong_words(CHOICES["mode"]):
+            for word in wrong_values(CHOICES["mode"]):
                 with pytest.raises(UsageError, match=r"^mode cannot be "):
                     await one.configure(mode=word)  # type: ignore[arg-type]
-            for word in [*wrong_words(CHOICES["when_busy"]), None]:
+            for word in [*wrong_values(CHOICES["when_busy"]), None]:
                 with pytest.raises(UsageError, match=r"^when_busy cannot be "):
                     await one.prompt("[]", when_busy=word)  # type: ignore[arg-type]
         await session.close()
@@ -149,9 +149,9 @@ async def test_an_answer_that_is_not_offered_is_refused_and_the_request_stays_op
     paths: Paths, tmp_path: Path, step: dict[str, Any]
 ) -> None:
     config = Config(agents={"mock": {"pace": "0"}}, paths=paths)
-    wrong = [Answer(word) for word in wrong_words(("allow", "deny"))]
+    wrong = [Answer(word) for word in wrong_values(("allow", "deny"))]
     wrong += [Answer(word) for word in WRONG_TYPES if not isinstance(word, str)]
-    wrong += [Answer("allow", remember=word) for word in wrong_words(CHOICES["remember"])]  # type: ignore[arg-type]
+    wrong += [Answer("allow", remember=word) for word in wrong_values(CHOICES["remember"])]  # type: ignore[arg-type]
     wrong += [Answer("deny", note=5), Answer("allow", answers=["x"])]  # type: ignore[arg-type]
     async with tillerman.open(config=config, cwd=tmp_path, paths=paths) as harness:
         session = await harness.start("mock", approve="ask")
@@ -224,7 +224,7 @@ COMMAND_LINES = {
 @pytest.mark.parametrize("name", COMMAND_LINES)
 def test_the_command_line_refuses_unknown_values(name: str) -> None:
     built = parser.build()
-    for word in wrong_words(CHOICES[name]):
+    for word in wrong_values(CHOICES[name]):
         with pytest.raises(UsageError, match="unknown value for"):
             parse(built, [one.format(word) for one in COMMAND_LINES[name]])
     for word in CHOICES[name]:
@@ -253,7 +253,7 @@ def test_no_config_file_or_variable_may_have_an_unknown_value(
 ) -> None:
     file = paths.config / "config.toml"
     file.parent.mkdir(parents=True)
-    for word in wrong_words(KEYS[key]):
+    for word in wrong_values(KEYS[key]):
         file.write_text(f"{key} = {json.dumps(word)}\n")
         with pytest.raises(ConfigError, match=re.escape(key)):
             load(tmp_path, environment={}, paths=paths)
@@ -291,7 +291,7 @@ async def test_a_config_made_in_python_is_checked_like_a_file(
 
 
 def test_no_profile_has_an_unknown_mode() -> None:
-    for word in wrong_words(CHOICES["mode"]):
+    for word in wrong_values(CHOICES["mode"]):
         line = f'mode: "{word}"' if word == word.strip() else f"mode: {word}x"
         if "\n" in word or "\0" in word:
             continue

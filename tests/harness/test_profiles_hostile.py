@@ -1,4 +1,5 @@
-"""What a profile holds its agent to stays in force, whoever changes the file or takes over."""
+"""A profile's restrictions stay in force, whoever changes its file and whichever agent takes
+over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public names: importable, typed, and wrong options are refused by mypy."""
+"""The public names: importable and typed; mypy refuses wrong options."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tillerman
+from bench.imports import cpu_seconds
 
 WRONG = [
     'harness.start("mock", mode="Plan")',
@@ -22,17 +23,51 @@ WRONG = [
     'tillerman.ask("x", mode="Plan")',
     'tillerman.ask("x", max_cost="1")',
     'session.prompt("x", when_busy="later")',
+    'harness.start("mock", cwd=5)',
+    "harness.start(5)",
+    'harness.start("mock", output=5)',
+    'harness.start("mock", fork=True)',
+    'harness.handoff(session, "x", cwd="x")',
+    "harness.handoff(session)",
+    'attached.configure(mode="Plan")',
+    'anext(tillerman.query("x", bogus=1))',
+    'session.ask("x", files=["x"])',
+    'blocking(tillerman.sync.ask("x", mode="Plan"))',
+    'blocking(tillerman.sync.query("x", bogus=1))',
+    'blocking(calls.start("x", approve="all"))',
+    'blocking(calls.resume("x", mode="Plan"))',
+    'blocking(session.answer("r1", "allow"))',
+    'blocking(tillerman.Answer("allow", remember="sesion"))',
+    "blocking(session.result().txt)",
 ]
 RIGHT = [
     'harness.start("mock", mode="plan", timeout=3, on_permission=lambda request: None)',
     "harness.start(None, servers={'py': tillerman.tool_server(wrong)}, output=int)",
     "harness.resume(session, fork=True, approve='edits')",
+    "harness.handoff(attached, 'codex')",
+    "harness.resume(attached)",
+    "blocking(harness.attach(session))",
+    "blocking(calls.start('x', output=int).ask('x').output_as(int))",
 ]
 HEAD = """
 import tillerman
 def wrong(a: int) -> int: return a
-async def main(harness: tillerman.Harness, session: tillerman.Session) -> None:
+async def blocking(result: object) -> None: ...
+async def main(
+    harness: tillerman.Harness,
+    session: tillerman.Session,
+    attached: tillerman.AttachedSession,
+    calls: tillerman.sync.SyncHarness,
+) -> None:
 """
+
+
+def snippet() -> tuple[str, set[int]]:
+    """A program, and the numbers of its wrong lines."""
+    names = "".join(f"    assert tillerman.{name} is not None\n" for name in tillerman.__all__)
+    calls = "".join(f"    await {call}\n" for call in (*RIGHT, *WRONG))
+    first = f"{HEAD}{names}".count("\n") + len(RIGHT) + 1
+    return f"{HEAD}{names}{calls}", set(range(first, first + len(WRONG)))
 
 
 def mypy(folder: Path, code: str) -> list[str]:
@@ -50,19 +85,21 @@ def mypy(folder: Path, code: str) -> list[str]:
 
 @pytest.mark.timeout(300)
 def test_mypy_refuses_wrong_options_and_accepts_right_ones(tmp_path: Path) -> None:
-    names = "".join(f"    assert tillerman.{name} is not None\n" for name in tillerman.__all__)
-    calls = "".join(f"    await {call}\n" for call in (*RIGHT, *WRONG))
-    found = mypy(tmp_path, f"{HEAD}{names}{calls}")
-    first = f"{HEAD}{names}".count("\n") + len(RIGHT) + 1
-    assert {line.split(":")[1] for line in found} == {
-        str(first + number) for number in range(len(WRONG))
-    }, found
+    code, wrong = snippet()
+    found = mypy(tmp_path, code)
+    assert {int(line.split(":")[1]) for line in found} == wrong, found
 
 
 @pytest.mark.parametrize("name", tillerman.__all__)
 def test_every_public_name_is_there_and_is_listed(name: str) -> None:
     assert getattr(tillerman, name) is not None
     assert name in dir(tillerman)
+
+
+def test_the_synchronous_api_needs_no_import_of_its_own() -> None:
+    code = "import tillerman; print(tillerman.sync.ask.__name__, 'sync' in dir(tillerman))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "ask True\n"
 
 
 def test_importing_tillerman_loads_nothing_heavy() -> None:
@@ -75,3 +112,10 @@ def test_importing_tillerman_loads_nothing_heavy() -> None:
     assert loaded & heavy == set()
     own = {name for name in loaded if name.startswith("tillerman.")}
     assert own == {"tillerman._version"}
+
+
+def test_an_import_takes_less_than_60_ms_of_cpu_time() -> None:
+    def least(statement: str) -> float:
+        return min(cpu_seconds(statement) for _ in range(5))
+
+    assert least("import tillerman") - least("pass") < 0.06

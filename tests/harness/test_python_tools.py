@@ -15,7 +15,7 @@ from msgspec import Struct
 import tillerman
 from tests.harness.api_desk import Left, check_log, entries, harness_in, of, script
 from tillerman.core.events import PermissionRequested, Text, ToolFinished
-from tillerman.core.python_tools import tool_server
+from tillerman.core.program.python_tools import tool_server
 
 
 class Point(Struct):
@@ -55,6 +55,14 @@ async def harness(tmp_path: Path) -> AsyncIterator[tillerman.Harness]:
 
 def call(tool: str, **input: Any) -> dict[str, Any]:
     return {"call": tool, "input": input}
+
+
+def thread_name() -> str:
+    return threading.current_thread().name
+
+
+async def coroutine_thread_name() -> str:
+    return threading.current_thread().name
 
 
 async def results(
@@ -112,14 +120,24 @@ async def test_a_bad_call_fails_with_its_reason_and_the_next_one_works(
     assert good == ("completed", "2")
 
 
+async def test_only_a_coroutine_function_runs_in_the_thread_of_the_loop(
+    harness: tillerman.Harness,
+) -> None:
+    servers = {"py": tool_server(thread_name, coroutine_thread_name)}
+    steps = (call("py.thread_name"), call("py.coroutine_thread_name"))
+    (_, function), (_, coroutine) = await results(harness, *steps, servers=servers)
+    here = threading.current_thread().name
+    assert coroutine == here != function
+
+
 async def test_two_servers_may_have_tools_of_the_same_name(harness: tillerman.Harness) -> None:
     def add(a: str) -> str:
         return f"added {a}"
 
     servers = {"one": tool_server(globals()["add"]), "two": tool_server(add)}
     steps = (call("one.add", a=1), call("two.add", a="x"))
-    told = await results(harness, *steps, servers=servers)
-    assert told == [("completed", "2"), ("completed", "added x")]
+    reported = await results(harness, *steps, servers=servers)
+    assert reported == [("completed", "2"), ("completed", "added x")]
 
 
 async def test_calls_of_several_sessions_run_at_once(harness: tillerman.Harness) -> None:
@@ -131,10 +149,10 @@ async def test_calls_of_several_sessions_run_at_once(harness: tillerman.Harness)
         return "met"
 
     servers = {"py": tool_server(wait)}
-    told = await asyncio.gather(
+    reported = await asyncio.gather(
         *(results(harness, call("py.wait"), servers=servers) for _ in range(3))
     )
-    assert told == [[("completed", "met")]] * 3
+    assert reported == [[("completed", "met")]] * 3
 
 
 @pytest.mark.parametrize("size", [1, 70_000, 3_000_000])
@@ -164,8 +182,8 @@ async def test_a_call_is_asked_about_like_any_other(harness: tillerman.Harness) 
 
     servers = {"py": tool_server(note)}
     steps = (call("py.note", a=1), call("py.note", a=2))
-    told = await results(harness, *steps, servers=servers, approve="ask", on_permission=decide)
-    assert [outcome for outcome, _ in told] == ["denied", "completed"]
+    reported = await results(harness, *steps, servers=servers, approve="ask", on_permission=decide)
+    assert [outcome for outcome, _ in reported] == ["denied", "completed"]
     assert called == [2]
     assert [request.tool for request in asked] == ["MCP", "MCP"]
 
@@ -183,7 +201,7 @@ async def test_the_tools_are_offered_to_the_agent_that_takes_over(
 
 
 async def test_the_tools_are_offered_after_a_handoff_within_a_turn(tmp_path: Path) -> None:
-    """The first agent runs out of quota in its turn; the next one calls the tool."""
+    """The quota of the first agent is used up in its turn; the next one calls the tool."""
     from msgspec.structs import replace
 
     from tillerman.agents import load
@@ -218,16 +236,16 @@ async def test_the_tools_are_offered_after_a_handoff_within_a_turn(tmp_path: Pat
 
 async def test_the_tools_work_beside_the_workspace_tools(harness: tillerman.Harness) -> None:
     (harness.cwd / "seen.txt").write_text("what is in it\n")
-    told = await results(
+    reported = await results(
         harness,
         call("py.add", a=1),
         call("tillerman.read_file", path="seen.txt"),
         servers={"py": tool_server(add)},
         workspace_tools=True,
     )
-    assert told[0] == ("completed", "2")
-    assert told[1][0] == "completed"
-    assert "what is in it" in told[1][1]
+    assert reported[0] == ("completed", "2")
+    assert reported[1][0] == "completed"
+    assert "what is in it" in reported[1][1]
 
 
 async def test_a_name_of_a_server_that_the_workspace_tools_use_is_refused(

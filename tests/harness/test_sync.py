@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -53,6 +56,20 @@ def test_leaving_the_loop_early_cancels_the_turn(harness: sync.SyncHarness) -> N
     session.idle()
     assert session.result().status == "cancelled"
     assert session.ask(HELLO).status == "completed"
+
+
+@pytest.mark.parametrize("stop", [None, 1, 3])
+def test_a_query_yields_the_turn_and_leaves_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int | None
+) -> None:
+    monkeypatch.setenv("TILLERMAN_HOME", str(tmp_path / "home"))
+    before = loop_threads()
+    prompt = HELLO if stop is None else script({"say": "one two three"}, {"hang": True})
+    seen = list(islice(sync.query(prompt, agent="mock", approve="none", cwd=tmp_path), stop))
+    assert (len(seen) > 3) if stop is None else (len(seen) == stop)
+    assert loop_threads() == before
+    with sync.open(cwd=tmp_path) as harness, harness.resume("last") as session:
+        assert session.result(1).status == ("completed" if stop is None else "cancelled")
 
 
 def test_callbacks_may_be_functions_or_coroutine_functions(harness: sync.SyncHarness) -> None:
@@ -101,7 +118,7 @@ async def test_it_works_inside_a_running_loop(tmp_path: Path) -> None:
         assert harness.start("mock", approve="auto").ask(HELLO).text == "Hello."
 
 
-def test_use_after_close_says_so_and_closing_twice_is_fine(tmp_path: Path) -> None:
+def test_use_after_close_is_an_error_and_closing_twice_is_not(tmp_path: Path) -> None:
     paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
     before = loop_threads()
     harness = sync.open(cwd=tmp_path, paths=paths)
@@ -174,7 +191,7 @@ with sync.open() as harness:
 
 @pytest.mark.parametrize("way", ["ask", "run"])
 @pytest.mark.parametrize("delay", [0.0, 0.4, 1.0])
-def test_an_interrupt_cancels_the_turn_and_the_session_goes_on(
+def test_an_interrupt_cancels_the_turn_and_the_session_continues(
     tmp_path: Path, way: str, delay: float
 ) -> None:
     program = subprocess.Popen(
@@ -191,9 +208,113 @@ def test_an_interrupt_cancels_the_turn_and_the_session_goes_on(
     program.send_signal(signal.SIGINT)
     output, errors = program.communicate(timeout=40)
     assert (program.returncode, errors) == (0, "")
-    told = output.splitlines()
-    assert told[0] in ("interrupted cancelled", "interrupted none")
-    assert told[1] == "Still here."
+    reported = output.splitlines()
+    assert reported[0] in ("interrupted cancelled", "interrupted none")
+    assert reported[1] == "Still here."
+
+
+INTERRUPTED_AT_ANY_INSTANT = """
+import random
+import signal
+import sys
+from tillerman import sync
+from tillerman.core.events import TurnStarted
+
+chance = random.Random(sys.argv[1])
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+
+def interrupt_soon():
+    longest = chance.choice((5e-5, 2e-4, 1e-3, 2e-2))
+    signal.setitimer(signal.ITIMER_REAL, 1e-6 + longest * chance.random())
+
+with sync.open() as harness:
+    session = harness.start("mock", approve="auto")
+    hang = '[{"say": "x"}, {"hang": true}]'
+    for _ in range(60):
+        way = chance.choice(("ask", "run"))
+        try:
+            if way == "ask":
+                interrupt_soon()
+                session.ask(hang)
+            for entry in session.run(hang):
+                if isinstance(entry.event, TurnStarted):
+                    interrupt_soon()
+        except KeyboardInterrupt:
+            pass
+        session.idle()
+        status = session.result().status if session.transcript().turns else "none"
+        if status != "cancelled" and (way, status) != ("ask", "none"):
+            print(way, status)
+    print(session.ask('[{"say": "Still here."}]').text)
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_interrupt_at_any_instant_cancels_the_turn(tmp_path: Path, seed: int) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", INTERRUPTED_AT_ANY_INSTANT, str(seed)],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", "Still here.\n")
+
+
+class _Interrupt:
+    """Raises KeyboardInterrupt before the instruction of this number in the synchronous API."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.seen = 0
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> _Interrupt | None:
+        if frame.f_code.co_filename != sync.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.seen += 1
+            if self.seen == self.number:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self
+
+
+def interrupted_at(number: int, use: Callable[[], object]) -> bool | None:
+    """Whether the use was interrupted at this instruction; None if it has no more than that."""
+    interrupt = _Interrupt(number)
+    interrupted = False
+    sys.settrace(interrupt)
+    try:
+        use()
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        sys.settrace(None)
+    return interrupted if interrupt.seen >= number else None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("way", ["ask", "run"])
+def test_an_interrupt_at_any_instruction_cancels_the_turn(
+    harness: sync.SyncHarness, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = harness.start("mock", approve="auto", options={"pace": "0"})
+    uses: dict[str, Callable[[], object]] = {
+        "ask": lambda: session.ask(HELLO),
+        "run": lambda: list(session.run(HELLO)),
+    }
+    for number in chain(range(1, 130), range(130, 10_000, 7)):
+        if (interrupted := interrupted_at(number, uses[way])) is None:
+            break
+        assert interrupted
+        session.idle()
+    assert number > 50
+    assert session.ask(HELLO).text == "Hello."
+    gc.collect()
+    check_log(entries(session.aio))
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 def test_the_program_that_forgets_to_close_ends(tmp_path: Path) -> None:

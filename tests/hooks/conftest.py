@@ -27,7 +27,7 @@ def compiled(cache: Path) -> Shim:
 
 @pytest.fixture(params=["compiled", "python"])
 def shim(request: pytest.FixtureRequest, cache: Path) -> Shim:
-    """Each kind."""
+    """Each kind of shim."""
     if request.param == "python":
         return python_shim(cache)
     found: Shim = request.getfixturevalue("compiled")

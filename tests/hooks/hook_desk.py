@@ -1,4 +1,4 @@
-"""Shims as processes, and servers that are not ours."""
+"""Shims as processes, and servers that are not tillerman's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Running:
         )
 
     async def end(self, payload: bytes | None = b"") -> Ran:
-        """None leaves stdin open and silent."""
+        """None leaves stdin open without data."""
         process = self.process
         assert process.stdin and process.stdout and process.stderr
         try:
@@ -90,7 +90,7 @@ Pieces = Callable[[Tokens, bytes], Iterable[bytes]]  # of the tokens and the non
 
 @contextlib.asynccontextmanager
 async def impostor(folder: Path, pieces: Pieces) -> AsyncIterator[Path]:
-    """Listens in the server's place, hears the question, and says these pieces one by one."""
+    """Listens in the server's place, reads the request, and sends these pieces one by one."""
     folder = make_folder(folder)
     tokens = new_tokens(folder)
 

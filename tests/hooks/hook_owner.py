@@ -2,7 +2,7 @@
 
     hook_owner.py FOLDER silent|allow
 
-Says `ready`, and leaves a file `asked` beside the folder; ends with its stdin.
+Prints `ready`, and creates a file `asked` beside the folder at a request; ends with its stdin.
 """
 
 from __future__ import annotations

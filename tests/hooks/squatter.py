@@ -1,8 +1,8 @@
-"""Listens on a hook server's socket as another user, and allows whatever is asked.
+"""Listens on a hook server's socket as another user, and allows every request.
 
     squatter.py FOLDER UID
 
-It is given the tokens and the place before it becomes that user: more than a squatter can have.
+It gets the tokens and the place before it becomes that user: more than an attacker can have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hooks that a person installed for Cursor, in the stand-in that runs hooks as Cursor does."""
+"""Hooks that a user installed for Cursor, in the stand-in that runs hooks as Cursor does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries go into a file of settings and out again, and every other byte stays."""
+"""Entries are added to a settings file and removed, and every other byte stays."""
 
 from __future__ import annotations
 

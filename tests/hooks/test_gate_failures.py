@@ -34,7 +34,7 @@ def gate(shim: Shim, folder: Path, seconds: float = 20) -> str:
 
 
 def assert_blocked(ran: Ran, *, says: bool = True) -> None:
-    """Exit 2 and nothing that a CLI could take for an answer; Codex also wants a reason."""
+    """Exit code 2 and no output that a CLI could read as an answer; Codex also needs a reason."""
     assert (ran.exit, ran.stdout) == (2, b"")
     assert bool(ran.stderr) or not says
 
@@ -127,7 +127,7 @@ async def test_a_shim_stopped_after_its_answer_is_reported(opened: Open) -> None
 
 
 async def test_a_shim_stopped_after_it_connected_is_reported(opened: Open) -> None:
-    """A stand-in for one that is stopped between the two: connected, and silent."""
+    """A shim that is stopped between the two: connected, but without a request."""
     overdue: list[int | None] = []
     server = await opened(allow, overdue=overdue.append, limits=HookLimits(arrival=0.3, grace=0.1))
     reader, writer = await asyncio.open_unix_connection(server.folder / "socket")
@@ -145,7 +145,7 @@ async def test_the_cli_never_closes_stdin(opened: Open) -> None:
 
 
 async def test_nothing_reads_the_shims_output(opened: Open) -> None:
-    """The shim ends by itself at its deadline, with an exit that blocks."""
+    """The shim ends by itself at its deadline, with an exit code that blocks."""
     server = await opened(lambda asked: asked.reply(HookReply(bytes(1_000_000))))
     command = server.command("cursor", "preToolUse", timeout=1.25)
     read, write = os.pipe()
@@ -302,8 +302,8 @@ async def test_another_user_who_connects_is_rejected(opened: Open) -> None:
         ask, _ = (server.folder / "key").read_text().split()
         for path in (Path(outside), server.folder, server.folder / "socket"):
             path.chmod(0o777)
-        said = await asyncio.to_thread(_ask_as_nobody, server.folder, ask)
-    assert (said.stdout, said.stderr) == (b"b''\n", b"")
+        reported = await asyncio.to_thread(_ask_as_nobody, server.folder, ask)
+    assert (reported.stdout, reported.stderr) == (b"b''\n", b"")
     assert asked == []
 
 
@@ -356,7 +356,7 @@ async def test_the_server_is_stopped(shim: Shim, tmp_path: Path) -> None:
 
 
 async def test_more_connections_than_a_stopped_server_accepts(shim: Shim, tmp_path: Path) -> None:
-    """Its queue is full: nobody waits for longer than the deadline."""
+    """The queue of the server is full: no shim waits longer than the deadline."""
     folder = make_folder(tmp_path / "hooks")
     new_tokens(folder)
     listening = socket.socket(socket.AF_UNIX)
@@ -391,10 +391,10 @@ def clock_jump(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 async def test_the_clock_jumps_by_years(opened: Open, clock_jump: str) -> None:
     env = {"LD_PRELOAD": clock_jump}
-    told = await run(
+    result = await run(
         f"{sys.executable} -c 'import time; print(abs(time.time() - time.time()) > 3e7)'", env=env
     )
-    assert told == Ran(0, b"True\n", b"")
+    assert result == Ran(0, b"True\n", b"")
     asked: list[HookAsked] = []
     server = await opened(asked.append)
     loop = asyncio.get_running_loop()

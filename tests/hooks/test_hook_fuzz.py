@@ -1,4 +1,4 @@
-"""Damaged questions to the server, damaged answers to the shim, cut and chunked anywhere."""
+"""Damaged requests to the server and damaged answers to the shim, cut and split anywhere."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def test_a_request_that_is_not_exact_is_rejected(line: str) -> None:
 
 
 class Talk:
-    """A connection to the server that can say anything."""
+    """A connection to the server that can send anything."""
 
     def __init__(self, server: HookServer) -> None:
         self._path = server.folder / "socket"
 
     async def say(self, *pieces: bytes, eof: bool = False) -> bytes:
-        """All that came back until the server ended it."""
+        """All that the server sent until it closed the connection."""
         reader, writer = await asyncio.open_unix_connection(self._path)
         received = b""
         with contextlib.suppress(ConnectionError):
@@ -136,12 +136,12 @@ class TestTheServer:
         assert set(await asyncio.gather(*cuts)) == {b""}
         assert asked == []
 
-    async def test_a_slow_or_silent_client_delays_nobody(self, quick: Quick) -> None:
+    async def test_a_slow_or_silent_client_delays_no_other(self, quick: Quick) -> None:
         _, talk, token, asked = quick
         whole = question(token)
         begin = asyncio.get_running_loop().time()
-        said = [talk.say(whole[:at]) for at in (0, 1, 50, len(whole) - 8, len(whole) - 1)]
-        assert set(await asyncio.gather(*said)) == {b""}
+        messages = [talk.say(whole[:at]) for at in (0, 1, 50, len(whole) - 8, len(whole) - 1)]
+        assert set(await asyncio.gather(*messages)) == {b""}
         assert asyncio.get_running_loop().time() - begin < 10
         assert asked == []
 
@@ -290,9 +290,9 @@ class TestTheShim:
         await _all_blocked(shim, tmp_path, (noise for _ in range(count)), count)
 
 
-async def _all_blocked(shim: Shim, tmp_path: Path, said: Iterator[object], count: int) -> None:
+async def _all_blocked(shim: Shim, tmp_path: Path, messages: Iterator[object], count: int) -> None:
     def pieces(tokens: Tokens, nonce: bytes) -> list[bytes]:
-        whole: bytes = next(said)(tokens, nonce)  # type: ignore[operator]
+        whole: bytes = next(messages)(tokens, nonce)  # type: ignore[operator]
         return [whole]
 
     async with impostor(tmp_path / "hooks", pieces) as folder:
@@ -301,4 +301,4 @@ async def _all_blocked(shim: Shim, tmp_path: Path, said: Iterator[object], count
             ran = await run(command)
             assert (ran.exit, ran.stdout) == (2, b"")
             assert ran.stderr.startswith(b"tillerman: ")
-    assert next(said, None) is None
+    assert next(messages, None) is None

@@ -1,4 +1,4 @@
-"""The socket where hooks ask, with real shims of both kinds as processes."""
+"""The hook server's socket, with real shims of both kinds as processes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tillerman.hooks.shim_builder import Shim, ready_shim
 
 
 def echo(asked: HookAsked) -> None:
-    said = f"{asked.agent} {asked.event} {asked.observing} ".encode()
-    asked.reply(HookReply(said + asked.payload, b"and a word"))
+    reported = f"{asked.agent} {asked.event} {asked.observing} ".encode()
+    asked.reply(HookReply(reported + asked.payload, b"and a word"))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ async def test_an_observing_hook_is_answered_too(opened: Open) -> None:
     assert await run(command, b"x") == Ran(0, b"cursor sessionStart True x", b"and a word")
 
 
-async def test_an_observing_hook_without_a_server_blocks_nobody(opened: Open) -> None:
+async def test_an_observing_hook_without_a_server_does_not_block(opened: Open) -> None:
     server = await opened(echo)
     command = server.command("cursor", "afterFileEdit", timeout=20, observing=True)
     await server.close()
@@ -110,14 +110,14 @@ async def test_two_requests_are_answered_out_of_order(opened: Open) -> None:
 
 
 async def test_the_first_answer_counts_and_the_second_is_refused(opened: Open) -> None:
-    said: list[bool] = []
+    messages: list[bool] = []
 
     def twice(asked: HookAsked) -> None:
-        said.extend(asked.reply(HookReply(stderr=word, exit=2)) for word in (b"no", b"yes"))
+        messages.extend(asked.reply(HookReply(stderr=word, exit=2)) for word in (b"no", b"yes"))
 
     server = await opened(twice)
     assert await run(server.command("cursor", "preToolUse", timeout=20)) == Ran(2, b"", b"no")
-    assert said == [True, False]
+    assert messages == [True, False]
 
 
 async def test_a_request_is_withdrawn_when_its_shim_disconnects(opened: Open) -> None:
@@ -135,7 +135,7 @@ async def test_a_request_is_withdrawn_when_its_shim_disconnects(opened: Open) ->
 
 
 @pytest.mark.parametrize("unix", [True, False])
-async def test_an_answer_to_a_shim_that_just_died_is_ignored(
+async def test_an_answer_to_a_shim_that_just_exited_is_ignored(
     opened: Open, cache: Path, unix: bool
 ) -> None:
     asked: list[HookAsked] = []
@@ -315,7 +315,7 @@ async def test_over_loopback_the_behaviour_is_the_same(opened: Open, cache: Path
 
 
 class Counting(selectors.DefaultSelector):
-    """What an event loop waits with; remembers for how long."""
+    """A selector that records the timeouts of an event loop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -328,7 +328,7 @@ class Counting(selectors.DefaultSelector):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="another kind of loop")
 def test_an_idle_server_does_not_wake_up(tmp_path: Path, shim: Shim) -> None:
-    """Before it was ever asked, and after."""
+    """Before its first request, and after."""
     selector = Counting()
     loop = asyncio.SelectorEventLoop(selector)
     thread = threading.Thread(target=loop.run_forever, daemon=True)

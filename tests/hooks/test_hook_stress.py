@@ -1,4 +1,4 @@
-"""Many shims at once: no question is lost, none is answered twice, each answer finds its asker."""
+"""Many shims at once: no request is lost or answered twice, and each shim gets its own answer."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Desk:
         self.second[asked.reply(HookReply(b"twice\n"))] += 1
 
 
-def lane(shim: Shim, folder: Path, number: int, count: int, said: Path) -> list[str]:
-    """One shim after the other, each with words of its own; what it said and how it ended."""
+def lane(shim: Shim, folder: Path, number: int, count: int, reported: Path) -> list[str]:
+    """One shim after the other, each with its own text; their output and exit codes."""
     ask = shlex.join([*shim.words, str(folder), "cursor", "preToolUse", "120"])
     script = f"""
 i=0
 while [ $i -lt {count} ]; do
-  printf '%s' "{number}-$i" | {ask} 2>>{said}.err
+  printf '%s' "{number}-$i" | {ask} 2>>{reported}.err
   echo "exit $?"
   i=$((i + 1))
-done >{said}
+done >{reported}
 """
     return ["/bin/sh", "-c", script]
 

@@ -1,4 +1,4 @@
-"""Hooks in a user's file: merged, put back byte for byte, whatever happens in between."""
+"""Hooks in a user's file: merged, and restored byte for byte, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def tree(root: Path) -> dict[str, bytes | None]:
 
 
 def killed_at(step: int, act: Callable[[], Any]) -> bool:
-    """Runs it in a child that dies right before its `step`th change of the file system."""
+    """Runs it in a child that is killed right before its `step`th change of the file system."""
     child = os.fork()
     if child == 0:
         left = step

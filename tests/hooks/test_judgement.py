@@ -1,4 +1,4 @@
-"""The policy's verdict on what a hook was told, as a reply."""
+"""The policy's decision on a hook's request, as a reply."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from tillerman.hooks.protocol import HookReply
 CONTEXT = DecisionContext(cwd=PurePath("/proj"), agent="x")
 
 
-def said(agent: str, event: str, payload: dict[str, Any], *rules: Rule) -> HookReply:
+def reply_to(agent: str, event: str, payload: dict[str, Any], *rules: Rule) -> HookReply:
     one = load(agent)
-    told = one.read(event, json.dumps(payload).encode())
-    return decide_hook(one, told, Policy.preset("ask", rules=rules), CONTEXT)
+    reported = one.read(event, json.dumps(payload).encode())
+    return decide_hook(one, reported, Policy.preset("ask", rules=rules), CONTEXT)
 
 
 def test_an_event_without_a_call_gets_no_decision() -> None:
-    assert said("claude", "SessionStart", {"source": "startup"}) == HookReply()
-    assert said("cursor", "afterFileEdit", {"file_path": "/x"}) == HookReply()
+    assert reply_to("claude", "SessionStart", {"source": "startup"}) == HookReply()
+    assert reply_to("cursor", "afterFileEdit", {"file_path": "/x"}) == HookReply()
 
 
 def test_a_rule_for_one_agent_does_not_apply_to_another() -> None:
     rule = Rule("mine", "deny", "not here", agents=("y",))
     call = {"tool_name": "Read", "tool_input": {"file_path": "a"}}
-    reply = said("claude", "PreToolUse", call, rule)
+    reply = reply_to("claude", "PreToolUse", call, rule)
     assert json.loads(reply.stdout)["hookSpecificOutput"]["permissionDecision"] == "allow"
 
 
 def test_the_reason_names_the_rule() -> None:
     call = {"toolName": "create", "toolArgs": {"path": "/etc/passwd", "file_text": "x"}}
-    assert json.loads(said("copilot", "preToolUse", call).stdout) == {
+    assert json.loads(reply_to("copilot", "preToolUse", call).stdout) == {
         "permissionDecision": "deny",
         "permissionDecisionReason": (
             "writes outside the workspace: /etc/passwd (tillerman: guard.outside)"
@@ -46,5 +46,5 @@ def test_a_rewrite_of_keys_that_the_cli_names_otherwise_is_a_deny() -> None:
     patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n*** End Patch\n"
     rule = Rule("mine", "rewrite", "elsewhere", tools=frozenset({"Write"}), rewrite={"paths": []})
     call = {"tool_name": "apply_patch", "tool_input": {"command": patch}}
-    reply = said("codex", "PreToolUse", call, rule)
+    reply = reply_to("codex", "PreToolUse", call, rule)
     assert json.loads(reply.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"

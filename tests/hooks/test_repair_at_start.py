@@ -1,4 +1,4 @@
-"""A tillerman that was killed left its hooks in a file; the next one that starts takes them out."""
+"""A killed tillerman left its hooks in a file; the next one that starts removes them."""
 
 from __future__ import annotations
 

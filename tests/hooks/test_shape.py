@@ -1,4 +1,4 @@
-"""Which hooks in a file are ours, by their command alone."""
+"""Which hooks in a file are tillerman's, by their command alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shim is made at first use, kept, and done without where it cannot be made."""
+"""The shim is built at first use, stored, and replaced by Python if it cannot be built."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def program(folder: Path, name: str, text: str) -> Path:
 
 
 def counting_compiler(folder: Path) -> str:
-    """A path whose compiler writes a line whenever it is called."""
+    """A path whose compiler writes a line on every call."""
     real = shutil.which("cc")
     program(folder, "cc", f'echo called >> {folder}/calls\nexec {real} "$@"')
     return f"{folder}:{PATH}"
@@ -139,7 +139,7 @@ def test_a_compiler_in_the_workspace_is_not_used(
 
 
 def test_the_build_leaves_nothing_in_the_package_folder(tmp_path: Path) -> None:
-    """A virtual environment in the project is where its agents write."""
+    """A virtual environment in the project can be written by its agents."""
     for shim in (python_shim(tmp_path), compiled_shim(tmp_path, PATH)):
         if shim:
             assert Path(shim.words[-1]).parent == tmp_path / "shim"
@@ -172,13 +172,13 @@ async def test_a_server_finds_its_shim_by_itself(
 
 
 def test_the_python_shim_loads_next_to_nothing(tmp_path: Path) -> None:
-    """Each module would be paid for on every tool call."""
+    """Each module would be loaded on every tool call."""
     (tmp_path / "empty.py").write_text("")
     assert _modules(SCRIPT) - _modules(tmp_path / "empty.py") == {"_socket"}
 
 
 def _modules(script: Path) -> set[str]:
     words = [os.path.realpath(sys.executable), "-I", "-S", "-X", "importtime", script]
-    said = subprocess.run(words, capture_output=True, text=True)
-    told = [line.split("|") for line in said.stderr.splitlines()]
-    return {columns[2].strip() for columns in told if len(columns) == 3}
+    output = subprocess.run(words, capture_output=True, text=True)
+    reported = [line.split("|") for line in output.stderr.splitlines()]
+    return {columns[2].strip() for columns in reported if len(columns) == 3}

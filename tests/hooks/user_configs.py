@@ -1,4 +1,4 @@
-"""Settings as people write them: any layout, any line ends, comments where they are allowed."""
+"""Settings as people write them: any layout, any line ends, and comments where they are allowed."""
 
 from __future__ import annotations
 

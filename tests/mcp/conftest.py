@@ -1,4 +1,4 @@
-"""Machines to serve from: one for each test, or one for a module whose tests leave it in peace."""
+"""Machines to serve from: one for each test, or one for a module whose tests do not change it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    """Of the whole module."""
+    """A machine for the whole module."""
     machine = Machine(tmp_path_factory.mktemp("house"))
     yield machine
     machine.close()
@@ -28,7 +28,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 @pytest.fixture(scope="module")
 def wire(house: Machine) -> Wire:
-    """A server that allows what needs nobody's word, for the whole module."""
+    """A server that allows what needs no approval, for the whole module."""
     return house.greeted("--approve", "auto", "--request-timeout", "0.2")
 
 

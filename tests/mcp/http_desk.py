@@ -1,4 +1,4 @@
-"""`tillerman mcp serve --http`, and clients that speak HTTP with it: by hand or by the SDK."""
+"""`tillerman mcp serve --http`, and its HTTP clients: by hand or with the SDK."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import Implementation
 
 from tests.stand_ins.warm_python import Forked
 
@@ -38,8 +39,8 @@ class Door:
     def knock(
         self, method: str, path: str, headers: list[tuple[str, str]], body: bytes = HELLO
     ) -> tuple[int, dict[str, str], bytes]:
-        """A request with these headers and no others, sent at once: who refuses it does not
-        wait for more."""
+        """A request with only these headers, sent at once: a server that refuses it does not wait
+        for more."""
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
         lines += [f"Content-Length: {len(body)}", "", ""]
         with socket.create_connection(("127.0.0.1", self.port), timeout=20) as line:
@@ -64,9 +65,9 @@ SERVE = ("mcp", "serve", "--http", "0", "--approve", "auto")
 
 def opened(process: Forked | subprocess.Popen[bytes]) -> Door:
     assert process.stderr
-    said = process.stderr.readline().decode()
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, token in (.+)\n", said)
-    assert found, said
+    message = process.stderr.readline().decode()
+    found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, token in (.+)\n", message)
+    assert found, message
     file = Path(found[2])
     return Door(int(found[1]), file.read_text().strip(), file, process)
 
@@ -83,11 +84,13 @@ def shut(door: Door) -> None:
 
 
 @asynccontextmanager
-async def client(door: Door, mode: str = "auto") -> AsyncIterator[Client]:
+async def client(door: Door, mode: str = "auto", name: str = "") -> AsyncIterator[Client]:
+    """With a name: the one that it sends, where that of the SDK is the default."""
+    info = Implementation(name=name, version="1") if name else None
     headers = {"Authorization": f"Bearer {door.token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         transport = streamable_http_client(door.url, http_client=http)
-        async with Client(transport, mode=mode) as made:
+        async with Client(transport, mode=mode, client_info=info) as made:
             yield made
 
 

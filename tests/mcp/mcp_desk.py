@@ -1,4 +1,4 @@
-"""A user's machine in a folder with `tillerman mcp serve` running, and a client written by hand."""
+"""A user's machine in a folder with `tillerman mcp serve` running, and a hand-written client."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ HELLO = {
     "clientInfo": {"name": "by hand", "version": "1"},
 }
 
-# Each tool once, in an order that makes sense: what it is told, and what it says.
-# `*` stands for the process that was started last.
+# Each tool once, in a useful order: its arguments, and its output.
+# `*` is replaced by the process that was started last.
 ERRANDS: list[tuple[str, dict[str, Any], str]] = [
     ("write_file", {"path": "notes/a.txt", "content": "one\ntwo\n"}, "created"),
     ("read_file", {"path": "notes/a.txt"}, "two"),
@@ -139,7 +139,7 @@ class Machine:
         return found
 
     def log(self, session: str = "last") -> list[dict[str, Any]]:
-        """What is on record."""
+        """The entries of the log."""
         done = self.run("sessions", "show", "--json", session)
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -156,7 +156,7 @@ class Machine:
 
 
 class Wire:
-    """A client that says exactly what it is told to, line by line."""
+    """A client that sends exactly the given lines."""
 
     def __init__(self, process: Forked | subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -168,7 +168,7 @@ class Wire:
         self._errors = bytearray()
         self._threads = [
             threading.Thread(target=self._receive, daemon=True),
-            threading.Thread(target=self._hear_errors, daemon=True),
+            threading.Thread(target=self._read_errors, daemon=True),
         ]
         for thread in self._threads:
             thread.start()
@@ -199,8 +199,8 @@ class Wire:
 
     def request(self, method: str, params: Any = None) -> int:
         self._last += 1
-        said = {"jsonrpc": "2.0", "id": self._last, "method": method}
-        self.send(json.dumps(said | ({"params": params} if params is not None else {})))
+        parsed = {"jsonrpc": "2.0", "id": self._last, "method": method}
+        self.send(json.dumps(parsed | ({"params": params} if params is not None else {})))
         return self._last
 
     def report(self, method: str, params: Any = None) -> None:
@@ -220,7 +220,7 @@ class Wire:
             return self._answers.pop(request)
 
     def note(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The first that came without one of our ids, and is as wanted."""
+        """The first message without one of our ids that matches."""
         with self._updates:
             came = self._updates.wait_for(
                 lambda: any(map(wanted, self.notes)) or self._ended, MAX_WAIT
@@ -233,7 +233,7 @@ class Wire:
             return request in self._answers
 
     def end(self) -> int:
-        """The client goes; how the server ended."""
+        """Disconnects; returns the exit code of the server."""
         assert self.process.stdin
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -257,32 +257,32 @@ class Wire:
     def _receive(self) -> None:
         assert self.process.stdout
         for line in self.process.stdout:
-            said = json.loads(line)
+            parsed = json.loads(line)
             with self._updates:
-                if said.get("id") is not None:
-                    self._answers[said["id"]] = said
+                if parsed.get("id") is not None:
+                    self._answers[parsed["id"]] = parsed
                 else:
-                    self.notes.append(said)
+                    self.notes.append(parsed)
                 self._updates.notify_all()
         with self._updates:
             self._ended = True
             self._updates.notify_all()
 
-    def _hear_errors(self) -> None:
+    def _read_errors(self) -> None:
         assert self.process.stderr
         while data := self.process.stderr.read1():
             self._errors += data
 
 
 def text(result: Mapping[str, Any]) -> str:
-    """What a tool said."""
+    """The text of a tool's result."""
     return "".join(part["text"] for part in result["content"])
 
 
 def started(wire: Wire, command: str = TALKER, mode: str = "background") -> str:
-    """A process that runs, by its id."""
-    said = text(wire.call("execute_shell", command=command, run_mode=mode))
-    return PROCESS.findall(said)[0]
+    """Starts a background process; returns its id."""
+    message = text(wire.call("execute_shell", command=command, run_mode=mode))
+    return PROCESS.findall(message)[0]
 
 
 def pid_of(result: Mapping[str, Any]) -> int:
@@ -291,7 +291,7 @@ def pid_of(result: Mapping[str, Any]) -> int:
 
 
 def tree(mark: str) -> list[int]:
-    """All processes of this machine that carry the mark in their command line."""
+    """All processes of this machine with the marker in their command line."""
     return list(_marked(mark.encode()))
 
 

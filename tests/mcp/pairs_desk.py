@@ -1,4 +1,4 @@
-"""What tests of two features at once share: a secret, archives, and a person who answers."""
+"""Shared by tests of two features at once: a secret, archives, and a user who answers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def isolated(machine: Machine, level: str, *words: str) -> Wire:
     return wire
 
 
-def assert_hidden(said: object) -> None:
-    """No part of the secret that would help anybody is in it."""
-    shown = said if isinstance(said, str) else json.dumps(said)
+def assert_hidden(reported: object) -> None:
+    """Asserts that the text contains no useful part of the secret."""
+    shown = reported if isinstance(reported, str) else json.dumps(reported)
     for at in range(len(SECRET) - 11):
         assert SECRET[at : at + 12] not in shown, shown[:2000]
 
@@ -63,7 +63,7 @@ def exported(result: dict[str, Any]) -> str:
 
 
 def waiting(machine: Machine) -> dict[str, Any]:
-    """The one request that is open, as another process sees it."""
+    """The one open request, as another process reads it."""
     [found] = until(lambda: machine.json("requests", "list", "--json"))
     request: dict[str, Any] = found["request"]
     return request

@@ -1,4 +1,4 @@
-"""A call that is taken back, and the news of one that takes long."""
+"""Cancelled calls, and progress notifications of long ones."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def test_cancelling_a_finished_or_unknown_call_does_no_harm(wire: Wire) -> None:
 def test_notifications_are_sent_only_on_request(wire: Wire) -> None:
     wire.notes.clear()
     arguments = {"command": "echo working; sleep 2.3"}
-    said = {"name": "execute_shell", "arguments": arguments}
-    assert "result" in wire.ask("tools/call", said)
+    parsed = {"name": "execute_shell", "arguments": arguments}
+    assert "result" in wire.ask("tools/call", parsed)
     assert wire.notes == []
-    assert "result" in wire.ask("tools/call", said | {"_meta": {"progressToken": "t1"}})
+    assert "result" in wire.ask("tools/call", parsed | {"_meta": {"progressToken": "t1"}})
     [note] = wire.notes
     assert note["method"] == "notifications/progress"
     params = note["params"]
@@ -62,17 +62,17 @@ async def test_the_sdks_client_receives_notifications_and_can_cancel(machine: Ma
     )
     mark = "62.4218"
     received: list[tuple[float | None, str | None]] = []
-    told = anyio.Event()
+    reported = anyio.Event()
 
     async def news(progress: float, total: float | None, message: str | None) -> None:
         received.append((total, message))
-        told.set()
+        reported.set()
 
     async with Client(server) as client:
         with anyio.CancelScope() as scope:
 
             async def stop_when_heard() -> None:
-                await told.wait()
+                await reported.wait()
                 scope.cancel()
 
             async with anyio.create_task_group() as tasks:

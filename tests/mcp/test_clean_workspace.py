@@ -1,4 +1,4 @@
-"""Isolation leaves nothing in the workspace: what git and ls show is what the commands made."""
+"""Isolation leaves no files in the workspace: git and ls show only what the commands created."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 LEVELS = ("basic", "medium", "high")
 BRANCHES = ("main", "other")
-# Every name that `high` held by a file of its own once, and some that are protected besides.
+# Every name that `high` once protected with a separate file, and other protected ones.
 ABSENT = (
     ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".agents", ".mcp.json",
     ".idea", ".husky", ".env", ".env.local", ".tillerman", ".envrc",
@@ -26,7 +26,7 @@ ABSENT = (
 
 
 class Step(NamedTuple):
-    """Commands that run at the same time, each in a folder of its own; then one of git, alone."""
+    """Commands that run at the same time, each in a separate folder; then a git command alone."""
 
     together: list[str]
     git: str
@@ -79,7 +79,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def make_repository(folder: Path) -> None:
-    """With a protected name that git tracks, other on each branch."""
+    """Creates a repository with a tracked protected name that differs between branches."""
     folder.mkdir(exist_ok=True)
     git(folder, "init", "-qb", "main")
     git(folder, "config", "user.name", "A")
@@ -94,7 +94,7 @@ def make_repository(folder: Path) -> None:
 
 
 def seen(folder: Path) -> dict[str, Any]:
-    """What anybody sees of the workspace, from outside."""
+    """The workspace as seen from outside."""
     return {
         "names": sorted(
             str(path.relative_to(folder))
@@ -152,7 +152,7 @@ def compare_with_twin(machine: Machine, level: str, seed: int, count: int) -> No
 
 
 def script(folder: Path, number: int, command: str) -> str:
-    """A command line that runs it as any program would: not read by the policy beforehand."""
+    """A command line that runs it from a script, which the policy does not read."""
     (folder / f".git/step{number}").write_text(command)
     return f"sh .git/step{number}"
 
@@ -209,7 +209,7 @@ def test_a_kill_leaves_nothing_in_the_workspace(machine: Machine, level: str, vi
 
 
 def _supervisors(pid: int, server: int) -> dict[str, int]:
-    """Who looks after the program, by its parents."""
+    """The supervisors of the program, by its parents."""
     parents = []
     while (pid := _parent(pid)) not in (0, 1, server):
         parents.append(pid)

@@ -1,4 +1,4 @@
-"""Clients over HTTP: one does not see, read, feed or end what another started."""
+"""Clients over HTTP: one cannot see, read, write to or end what another started."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = ("first", "second")
 
 @pytest.fixture(scope="module")
 def doors(house: Machine) -> Iterator[list[Door]]:
-    """One server, by the token that is everybody's and by those of two clients."""
+    """One server, with the shared token and those of two clients."""
     named = [word for name in NAMES for word in ("--client", name)]
     door = opened(house.start(*SERVE, *named, stdin=False))
     found = [door]
@@ -60,7 +60,8 @@ async def listed(made: Client) -> set[str]:
 
 
 async def seen(made: Client, process: str) -> list[str]:
-    """By which ways it is found, and is no other than one that never was."""
+    """The ways in which another client finds it, or gets an answer unlike that for an unknown
+    id."""
     found = []
     for tool, more in BY_ID.items():
         real, none = [
@@ -121,6 +122,18 @@ async def test_a_token_is_one_client_in_all_its_sessions(doors: list[Door]) -> N
     """Some clients open an MCP session for every call, and end none."""
     async with two(doors, (1, 1), ("legacy", "legacy")) as (one, same):
         process = await begun(one)
+        assert process in await listed(same)
+        assert not (await same.call_tool("kill_process", {"process_id": process})).is_error
+
+
+async def test_without_sessions_the_name_of_a_client_counts(doors: list[Door]) -> None:
+    async with (
+        client(doors[0], "auto", "one") as one,
+        client(doors[0], "auto", "one") as same,
+        client(doors[0], "auto", "other") as other,
+    ):
+        process = await begun(one)
+        assert await seen(other, process) == []
         assert process in await listed(same)
         assert not (await same.call_tool("kill_process", {"process_id": process})).is_error
 

@@ -1,4 +1,4 @@
-"""Connections that send no request, or half of one, are closed and keep nobody out."""
+"""Connections with no request, or an incomplete one, are closed and block nobody."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.mcp.http_desk import HELLO, SERVE, Door, opened, shut
 from tests.mcp.mcp_desk import Machine, until
-from tillerman.mcp.connection_limits import BODY_WITHIN, HEAD_WITHIN
+from tillerman.http_server.connection_limits import BODY_WITHIN, HEAD_WITHIN
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -31,7 +31,7 @@ BEGINNINGS = {
 
 @pytest.fixture(scope="module")
 def small(house: Machine) -> Iterator[Door]:
-    """A server with as few open files as is usual."""
+    """A server with the usual limit on open files."""
 
     limited = ["sh", "-c", f'ulimit -n {USUAL_LIMIT}; exec "$@"', "sh"]
     door = opened(

@@ -1,4 +1,4 @@
-"""Calls that are answered without the SDK: a client sees no difference from the SDK's answers."""
+"""Calls that are answered without the SDK get the same answers as from the SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that can ask its user is asked what the policy leaves to a person."""
+"""A client with elicitation is asked when the policy leaves a decision to the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Said = tuple[str, str | None]
 
 
 class User:
-    """In front of a client, with answers in mind."""
+    """The user of a client, with prepared answers."""
 
     def __init__(self, *answers: Said) -> None:
         self.asked: list[str] = []

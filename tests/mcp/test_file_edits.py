@@ -68,11 +68,11 @@ def test_a_placeholder_that_cannot_be_resolved_is_refused(house: Machine, wire: 
         {"command": "cat > settings", "stdin": "key = [secret:api-key]\n"},
         {"command": 'echo "$KEY" > settings', "env": {"KEY": "[secret:api-key]"}},
     ):
-        said = refused(wire, "execute_shell", **call)
-        assert "replace_text_in_file" in said
+        reported = refused(wire, "execute_shell", **call)
+        assert "replace_text_in_file" in reported
     process = started(wire, "cat > settings2")
-    said = refused(wire, "write_process_input", process_id=process, text="[secret:api-key]\n")
-    assert "replace_text_in_file" in said
+    reported = refused(wire, "write_process_input", process_id=process, text="[secret:api-key]\n")
+    assert "replace_text_in_file" in reported
     accepted(wire, "kill_process", process_id=process)
     assert (house.project / "settings").read_text() == f"key = {KEY}\n"
     assert not (house.project / "copy").exists()
@@ -161,11 +161,11 @@ def test_of_many_writes_with_one_hash_a_single_one_is_accepted(machine: Machine)
 
 def test_a_changed_file_is_reported_as_changed(house: Machine, wire: Wire) -> None:
     (house.project / "large").write_text("x" * 99 + "\n" + "line of a large file\n" * 100_000)
-    said = accepted(wire, "write_file", path="large", content="y" * 99 + "\n")
-    assert said.startswith("large changed: +1 -100001, 100 bytes")
+    reported = accepted(wire, "write_file", path="large", content="y" * 99 + "\n")
+    assert reported.startswith("large changed: +1 -100001, 100 bytes")
     (house.project / "binary").write_bytes(b"\0\1")
-    said = accepted(wire, "write_file", path="binary", content="text\n")
-    assert said.startswith("binary changed: 5 bytes, hash ")
+    reported = accepted(wire, "write_file", path="binary", content="text\n")
+    assert reported.startswith("binary changed: 5 bytes, hash ")
     assert "unchanged: +0 -0" in accepted(wire, "write_file", path="binary", content="text\n")
 
 

@@ -1,4 +1,4 @@
-"""MCP over HTTP: for who has the token, on this machine, and not for web pages."""
+"""MCP over HTTP: for clients with the token, on this machine, and not for web pages."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ async def test_the_sdks_client_works_with_the_token(door: Door, house: Machine, 
             async with asyncio.timeout(30):
                 while True:
                     result = await made.call_tool(tool, given)
-                    said = "".join(part.text for part in result.content if part.type == "text")
-                    if expected in said or tool not in ("poll_process", "read_process_output"):
+                    message = "".join(part.text for part in result.content if part.type == "text")
+                    if expected in message or tool not in ("poll_process", "read_process_output"):
                         break
-            assert expected in said and not result.is_error, said
-            process = PROCESS.findall(said)[0] if tool == "execute_shell" else process
+            assert expected in message and not result.is_error, message
+            process = PROCESS.findall(message)[0] if tool == "execute_shell" else process
         listed = await made.list_resources()
         assert "tillerman://workspace" in [str(one.uri) for one in listed.resources]
     (house.project / "notes/a.txt").unlink()
@@ -86,10 +86,10 @@ def test_no_route_answers_without_the_token(door: Door) -> None:
         for method in METHODS:
             for path in PATHS if kind in ("none", "another") else PATHS[:1]:
                 headers = door.headers(Authorization=token)
-                status, told, body = door.knock(method, path, headers)
+                status, reported, body = door.knock(method, path, headers)
                 assert status == 401, (kind, method, path)
                 assert body == (b"" if method == "HEAD" else WORDS[401])
-                assert set(told) <= {
+                assert set(reported) <= {
                     "content-type", "content-length", "www-authenticate", "date", "connection"
                 }  # fmt: skip
 
@@ -183,9 +183,9 @@ def test_a_web_page_is_refused_even_with_the_token(door: Door) -> None:
     ]  # fmt: skip
     for origin in origins:
         for method in ("POST", "GET", "OPTIONS", "DELETE"):
-            status, told, body = door.knock(method, "/mcp", door.headers(Origin=origin))
+            status, reported, body = door.knock(method, "/mcp", door.headers(Origin=origin))
             assert (status, body) == (403, WORDS[403]), (origin, method)
-            assert not [name for name in told if name.lower().startswith("access-control")]
+            assert not [name for name in reported if name.lower().startswith("access-control")]
     for site in ("cross-site", "same-site", "same-origin", "NONE", ""):
         status, _, body = door.knock("POST", "/mcp", door.headers(Sec_Fetch_Site=site))
         assert (status, body) == (403, WORDS[403]), site
@@ -212,8 +212,8 @@ def test_broken_requests_are_answered_and_the_server_continues(door: Door) -> No
         with socket.create_connection(("127.0.0.1", door.port), 10) as line:
             line.sendall(data + b"\r\n\r\n")
             line.settimeout(10)
-            said = line.recv(4096)
-            assert said.startswith(b"HTTP/1.1 400") or said == b""
+            reported = line.recv(4096)
+            assert reported.startswith(b"HTTP/1.1 400") or reported == b""
     for body in (
         b"",
         b"{",
@@ -222,9 +222,9 @@ def test_broken_requests_are_answered_and_the_server_continues(door: Door) -> No
         b"\xff",
         b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}',
     ):
-        status, _, said = door.knock("POST", "/mcp", door.headers(), body)
-        assert status in (400, 406), (body, said)
-        assert b"Traceback" not in said
+        status, _, reported = door.knock("POST", "/mcp", door.headers(), body)
+        assert status in (400, 406), (body, reported)
+        assert b"Traceback" not in reported
     assert door.knock("POST", "/mcp", door.headers())[0] == 200
 
 
@@ -299,8 +299,8 @@ def test_a_token_that_others_can_read_is_refused_and_a_missing_one_created(
 
 
 def test_a_body_at_any_depth_is_answered_and_the_server_continues(door: Door) -> None:
-    _, told, _ = door.knock("POST", "/mcp", door.headers(), HELLO)
-    headers = door.headers(Mcp_Session_Id=told["mcp-session-id"])
+    _, reported, _ = door.knock("POST", "/mcp", door.headers(), HELLO)
+    headers = door.headers(Mcp_Session_Id=reported["mcp-session-id"])
     for depth in (60, 65, 500, 900, 1_000, 1_100, 100_000):
         inner = b"[" * depth + b"]" * depth
         body = (

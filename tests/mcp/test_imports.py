@@ -1,4 +1,4 @@
-"""`import_file` reads for a model what a command of the session could read, and nothing else."""
+"""`import_file` reads only what a command of the session could read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ path = "{denied}/**"
 
 
 class Sources:
-    """Files that a model should not get, those that it may, and ways to spell them."""
+    """Files that a model must not read, those that it may, and ways to spell them."""
 
     def __init__(self, machine: Machine) -> None:
         home = machine.folder / "home"
@@ -66,7 +66,7 @@ class Sources:
 
 
 def command_reads(wire: Wire, source: str) -> str:
-    """What a command of the same session gets of it: its digest."""
+    """The digest that a command of the same session computes of it."""
     done = wire.call("execute_shell", command=f"sha256sum < {shlex.quote(source)}")
     return "" if done["isError"] else str(done["_meta"]["tillerman/result"]["stdout"]).split()[0]
 
@@ -132,7 +132,7 @@ def test_files_that_a_command_could_read_are_imported(machine: Machine, level: s
 def test_nothing_is_imported_at_a_level_that_the_machine_does_not_give(
     machine: Machine, level: str, unpack: bool
 ) -> None:
-    """A workspace that holds the home leaves nothing to isolate, on any machine."""
+    """A workspace that contains the home leaves nothing to isolate, on any machine."""
     archive = machine.folder / "archive"
     archive.write_bytes(zipped([("one", b"1")]))
     machine.environment["HOME"] = str(machine.project / "home")

@@ -1,4 +1,4 @@
-"""What a client asks for is judged: by the policy, by a person elsewhere, by the clock."""
+"""Calls of a client are decided by the policy, by a user of another process, or by the timeout."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ pytestmark = pytest.mark.timeout(180)
 
 @pytest.fixture(scope="module")
 def wire(house: Machine) -> Wire:
-    """One that asks."""
+    """A server that requests approval."""
     return house.greeted("--approve", "ask", "--request-timeout", "60")
 
 
 def waiting(machine: Machine) -> dict[str, Any]:
-    """The one request that is open, as another process sees it."""
+    """The one open request, as another process reads it."""
     [found] = until(lambda: machine.json("requests", "list", "--json"))
     request: dict[str, Any] = found["request"]
     return request
 
 
 def answer(machine: Machine, *words: str) -> dict[str, Any]:
-    """Given by another process, to what waits there."""
+    """Another process answers the open request."""
     request = waiting(machine)
     done = machine.run("requests", "answer", request["request_id"], *words)
     assert done.returncode == 0, done.stderr
@@ -41,6 +41,56 @@ def test_a_command_waits_for_a_person_elsewhere_who_allows_it(house: Machine, wi
     assert not result["isError"], text(result)
     assert (house.project / "allowed").exists()
     assert request["input"] == {"command": "touch allowed"}
+
+
+ELSEWHERE = ("../beside.txt", "/etc/hostname", "src/../../beside.txt")
+CALLS: dict[str, dict[str, Any]] = {
+    "read_file": {},
+    "list_directory": {},
+    "search_files": {"pattern": "x"},
+    "export_file": {},
+    "export_zip": {"export_as": "all.zip"},
+    "write_file": {"content": "x"},
+    "replace_text_in_file": {"old_text": "a", "new_text": "b"},
+    "replace_lines_in_file": {"start": 1, "end": 1, "new_text": "b", "expected_old_text": "a"},
+    "delete_file": {},
+    "create_directory": {},
+    "move_file": {"destination": "here.txt"},
+    "import_file": {"source": "/etc/hostname"},
+}
+
+
+def named_in(schema: dict[str, Any]) -> str | None:
+    """The argument of a tool that names a file of the workspace."""
+    return next((key for key in ("path", "paths", "source") if key in schema["properties"]), None)
+
+
+def test_a_file_outside_the_workspace_is_refused_without_asking_anybody(
+    house: Machine, wire: Wire
+) -> None:
+    tools = {one["name"]: one["inputSchema"] for one in wire.ask("tools/list")["result"]["tools"]}
+    with_files = {name: named_in(schema) for name, schema in tools.items() if named_in(schema)}
+    assert set(with_files) == set(CALLS)
+    for tool, key in with_files.items():
+        for path in ELSEWHERE:
+            given = {**CALLS[tool], key: [path] if key == "paths" else path}
+            began = time.monotonic()
+            result = wire.called(wire.begin(tool, **given))
+            assert result["isError"], (tool, path)
+            assert "outside the workspace" in text(result), (tool, path, text(result))
+            assert time.monotonic() - began < 10, (tool, path)
+    assert house.json("requests", "list", "--json") == []
+
+
+def test_standard_error_names_what_waits_and_the_command_that_answers_it(
+    house: Machine, wire: Wire
+) -> None:
+    call = wire.begin("execute_shell", command="touch named")
+    request = waiting(house)
+    told = until(lambda: f"{request['request_id']} allow" in wire.errors and wire.errors)
+    assert "waiting for an answer until" in told and "touch named" in told
+    answer(house, "deny")
+    assert wire.called(call)["isError"]
 
 
 def test_a_denial_carries_a_note(house: Machine, wire: Wire) -> None:
@@ -170,7 +220,7 @@ def test_nothing_is_created_where_nothing_may_be(machine: Machine, approve: str)
 
 
 def test_a_variable_cannot_change_what_was_allowed(machine: Machine) -> None:
-    """It may name another program to run: then it is another command."""
+    """It may name another program to run, which makes it another command."""
     machine.tillerman.mkdir(exist_ok=True)
     (machine.tillerman / "config.toml").write_text(
         '[[rules]]\nallow = true\ncommand = "git status"\n'
@@ -201,17 +251,17 @@ def test_a_client_that_asked_for_progress_learns_that_its_call_waits(
     call = wire.request("tools/call", {"name": "execute_shell", "arguments": arguments, **meta})
     request = waiting(house)
     if token:
-        wire.note(lambda said: "needs approval" in said["params"]["message"])
+        wire.note(lambda messages: "needs approval" in messages["params"]["message"])
     else:
         time.sleep(2.5)
     done = house.run("requests", "answer", request["request_id"], "allow")
     assert done.returncode == 0, done.stderr
     assert not wire.called(call)["isError"]
-    said = [note["params"] for note in wire.notes]
+    messages = [note["params"] for note in wire.notes]
     if token is None:
-        assert said == []
+        assert messages == []
         return
-    assert {one["progressToken"] for one in said} == {token}
-    seconds = [one["progress"] for one in said]
+    assert {one["progressToken"] for one in messages} == {token}
+    seconds = [one["progress"] for one in messages]
     assert seconds == sorted(set(seconds))  # each is more than the one before
-    assert said[-1]["message"] == "out"
+    assert messages[-1]["message"] == "out"

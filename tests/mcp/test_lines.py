@@ -1,4 +1,4 @@
-"""Lines on standard input that are no requests: each is answered, and the server goes on."""
+"""Lines on standard input that are no requests: each is answered, and the server continues."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_broken_line_is_answered_and_the_next_is_decoded(wire: Wire, kind: str
     line, request, code = BROKEN[kind]
     wire.notes.clear()
     wire.send(line)
-    answer = wire.note(lambda said: True) if request is None else wire.answer(request)
+    answer = wire.note(lambda reported: True) if request is None else wire.answer(request)
     assert answer["error"]["code"] == code
     assert answer["error"]["message"].startswith("the line ")
     assert wire.ask("ping")["result"] == {}
@@ -105,9 +105,9 @@ def test_blank_lines_are_skipped(wire: Wire) -> None:
 
 
 def test_a_line_of_the_maximum_length_is_decoded(wire: Wire) -> None:
-    said = {"jsonrpc": "2.0", "id": "long", "method": "ping", "params": {"x": ""}}
-    room = LONGEST_LINE - len(json.dumps(said)) - 1
-    wire.send(json.dumps(said | {"params": {"x": "y" * room}}))
+    parsed = {"jsonrpc": "2.0", "id": "long", "method": "ping", "params": {"x": ""}}
+    room = LONGEST_LINE - len(json.dumps(parsed)) - 1
+    wire.send(json.dumps(parsed | {"params": {"x": "y" * room}}))
     assert wire.answer("long")["result"] == {}
 
 

@@ -1,4 +1,4 @@
-"""What clients do is on record, in the words of every other session; what is secret is not."""
+"""Calls of clients are logged like those of every session, without secrets."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_each_call_is_logged_with_its_arguments_and_its_result(house: Machine, w
     log = house.log()
     calls = {event["call_id"]: event for event in of(log, "tool_started")}
     ends = {event["call_id"]: event for event in of(log, "tool_finished")}
-    told = [(call["tool"], call["name"], ends[key]["outcome"]) for key, call in calls.items()]
-    assert told[:3] == [
+    reported = [(call["tool"], call["name"], ends[key]["outcome"]) for key, call in calls.items()]
+    assert reported[:3] == [
         ("Write", "tillerman.write_file", "completed"),
         ("Bash", "tillerman.execute_shell", "failed"),
         ("MCP", "tillerman.read_file", "failed"),
@@ -79,8 +79,8 @@ def test_secrets_are_in_no_result_and_in_no_record(house: Machine, wire: Wire) -
         wire.ask("resources/list"),
     ]
     wire.call("kill_process", process_id=process)
-    for said in (shown, *map(str, answers)):
-        assert SECRET not in said and SECRET[::-1] not in said
+    for reported in (shown, *map(str, answers)):
+        assert SECRET not in reported and SECRET[::-1] not in reported
     assert SECRET not in str(house.log()) and SECRET[::-1] not in str(house.log())
     assert SECRET not in wire.errors
     found = [
@@ -89,7 +89,7 @@ def test_secrets_are_in_no_result_and_in_no_record(house: Machine, wire: Wire) -
         if path.is_file()
         and any(one.encode() in path.read_bytes() for one in (SECRET, SECRET[::-1]))
     ]
-    # What a process wrote is kept as it was written, where only the user reads it.
+    # The output of a process is stored unchanged, where only the user reads it.
     assert {path.name for path in found} <= {"stdout", "stderr"}
     assert all(path.stat().st_mode & 0o077 == 0 for path in found)
 

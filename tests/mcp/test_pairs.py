@@ -1,4 +1,4 @@
-"""For every two features of the workspace server there is a test in which both are at work."""
+"""For every two features of the workspace server there is a test that uses both."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ PAIRS: dict[tuple[str, str], Test] = {
         processes.test_two_clients_that_unpack_at_once_have_all_files_whole
     ),
     ("HTTP clients", "large files"): (
-        processes.test_a_large_file_is_written_over_http_and_one_too_large_affects_nobody
+        processes.test_a_large_file_is_written_over_http_and_one_too_large_affects_no_other_client
     ),
     ("HTTP clients", "approval that waits"): (
         processes.test_a_client_whose_call_waits_does_not_hold_up_another

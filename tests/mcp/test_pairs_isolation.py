@@ -1,4 +1,4 @@
-"""Isolation at work together with each other feature of the workspace."""
+"""Isolation together with each other feature of the workspace."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_what_is_unpacked_is_visible_to_an_isolated_command_and_what_it_makes_ca
     machine: Machine, level: str
 ) -> None:
     source = make_tar(machine.folder / "in.tgz", {"a.txt": b"a\n", "deep/b.txt": b"b\n"})
-    machine.greeted("--approve", "auto").call(  # at basic: a level closes what lies outside
+    machine.greeted("--approve", "auto").call(  # at basic: other levels close what is outside
         "import_file", source=str(source), path="box", unpack=True
     )
     wire = isolated(machine, level)

@@ -1,4 +1,4 @@
-"""Protected names at work together with background processes, restarts, clients and files."""
+"""Protected names together with background processes, restarts, clients and files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_an_archive_with_protected_names_is_refused_and_nothing_of_it_is_unpacke
 def test_a_protected_file_too_large_to_copy_is_unchanged_or_reported(
     machine: Machine, how: str
 ) -> None:
-    """Where it is mounted read-only its size does not matter; where it is watched it does."""
+    """If it is mounted read-only its size does not matter; if it is watched it does."""
     machine.tillerman.mkdir(exist_ok=True)
     (machine.tillerman / "config.toml").write_text(f'[enforcement]\nprotected = "{how}"\n')
     (machine.project / ".envrc").write_bytes(b"x" * (2 << 20))

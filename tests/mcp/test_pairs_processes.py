@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.mcp.http_desk import HELLO, SERVE, client, opened, shut
-from tests.mcp.mcp_desk import TALKER, Machine, started, text, until
+from tests.mcp.mcp_desk import TALKER, Machine, started, text, tree, until
 from tests.mcp.pairs_desk import answer, digest, exported, make_tar, names, waiting, zipped
 
 pytestmark = pytest.mark.timeout(120)
@@ -49,8 +49,8 @@ async def test_background_processes_of_two_clients_do_not_mix_their_output(
             )
             which = {"process_id": began.meta["tillerman/result"]["process_id"]}
             for number in range(20):
-                said = {"text": f"{word}{number}\n", "eof": number == 19}
-                await made.call_tool("write_process_input", {**which, **said})
+                parsed = {"text": f"{word}{number}\n", "eof": number == 19}
+                await made.call_tool("write_process_input", {**which, **parsed})
             while True:
                 poll: Any = await made.call_tool("poll_process", {**which, "wait_ms": 500})
                 if poll.meta["tillerman/result"]["status"] == "finished":
@@ -120,8 +120,8 @@ def test_while_an_approval_waits_processes_go_on_and_other_calls_are_answered(
 
 def test_after_a_restart_a_client_learns_that_its_http_session_has_ended(machine: Machine) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
-    _, told, _ = door.knock("POST", "/mcp", door.headers(), HELLO)
-    session = told["mcp-session-id"]
+    _, reported, _ = door.knock("POST", "/mcp", door.headers(), HELLO)
+    session = reported["mcp-session-id"]
     shut(door)
     door = opened(machine.start(*SERVE, stdin=False))
     headers = door.headers(Mcp_Session_Id=session)
@@ -129,6 +129,37 @@ def test_after_a_restart_a_client_learns_that_its_http_session_has_ended(machine
     assert door.knock("POST", "/mcp", headers, ping)[0] == 404
     assert door.knock("POST", "/mcp", door.headers(), HELLO)[0] == 200
     shut(door)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("call", ["runs", "waits for approval"])
+async def test_a_server_that_stops_during_a_call_over_http_ends_it_and_reports_no_bug(
+    machine: Machine, mode: str, call: str
+) -> None:
+    words = [*SERVE[:-1], "auto" if call == "runs" else "ask", "--request-timeout", "60"]
+    door = opened(machine.start(*words, stdin=False))
+    ended = asyncio.Event()
+    mark = f"74.9{len(mode)}{len(call)}"
+
+    async def calling() -> None:
+        try:
+            async with client(door, mode) as made:
+                await made.call_tool("execute_shell", {"command": f"touch x; exec sleep {mark}"})
+        finally:
+            ended.set()
+
+    calls = asyncio.ensure_future(calling())
+    if call == "runs":
+        await asyncio.to_thread(until, lambda: tree(mark))
+    else:
+        await asyncio.to_thread(waiting, machine)
+    await asyncio.to_thread(shut, door)
+    async with asyncio.timeout(20):
+        await ended.wait()
+    await asyncio.gather(calls, return_exceptions=True)
+    assert not tree(mark)
+    if call != "runs":
+        assert machine.json("requests", "list", "--json") == []
 
 
 def test_a_server_killed_while_it_unpacks_leaves_only_whole_files(
@@ -196,7 +227,7 @@ async def test_two_clients_that_unpack_at_once_have_all_files_whole(machine: Mac
     shut(door)
 
 
-async def test_a_large_file_is_written_over_http_and_one_too_large_affects_nobody(
+async def test_a_large_file_is_written_over_http_and_one_too_large_affects_no_other_client(
     machine: Machine,
 ) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
@@ -271,6 +302,6 @@ def test_a_large_write_that_waits_is_written_whole_when_it_is_allowed(machine: M
     wire = machine.greeted("--approve", "ask", "--request-timeout", "60")
     call = wire.begin("write_file", path="large", content=content)
     request = answer(machine)
-    assert len(json.dumps(request)) < len(content)  # whoever is asked sees a part of it
+    assert len(json.dumps(request)) < len(content)  # the request shows a part of it
     assert not wire.called(call)["isError"]
     assert (machine.project / "large").read_text() == content

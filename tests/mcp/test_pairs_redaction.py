@@ -1,4 +1,4 @@
-"""Redaction at work together with each other feature of the workspace."""
+"""Redaction together with each other feature of the workspace."""
 
 from __future__ import annotations
 
@@ -58,10 +58,8 @@ AROUND = ("x", "Z", "9", "_", "-", "m", "\x1b[31m", "%3D", "é", "\\n", "=", " "
 
 
 @pytest.mark.parametrize("way", WAYS_TO_REPLACE)
-def test_a_replaced_secrets_file_shows_no_secret_whatever_stands_around_it(
-    machine: Machine, way: str
-) -> None:
-    """On a machine without mounts the new content is there until it is restored, and is read."""
+def test_a_replaced_secrets_file_shows_no_secret_in_any_context(machine: Machine, way: str) -> None:
+    """Without mounts the new content exists until it is restored, and may be read."""
     (machine.project / ".env").write_text(f"KEY={SECRET}\n")
     for number, around in enumerate(AROUND):
         (machine.project / f"new-{number}").write_text(f"KEY={around}{SECRET}{around}\n")
@@ -90,14 +88,14 @@ def test_a_secret_that_a_background_process_writes_in_two_parts_is_redacted(
     [file] = (machine.tillerman / "state/processes").glob(f"*/{process}/stdout")
     until(lambda: SECRET in file.read_text())  # the file has what was written
     tail = {"src": "stdout", "n": 5}
-    said = [
+    messages = [
         wire.call("poll_process", process_id=process, tail=tail),
         wire.call("read_process_output", process_id=process),
         wire.call("search_process_output", process_id=process, pattern="ghp"),
         wire.ask("resources/read", {"uri": f"tillerman://processes/{process}/stdout"}),
         wire.call("list_processes"),
     ]
-    assert_hidden(said)
+    assert_hidden(messages)
 
 
 def test_a_secret_of_a_process_that_is_found_again_stays_redacted(machine: Machine) -> None:
@@ -148,7 +146,7 @@ def test_a_secret_in_an_archive_is_written_and_packed_as_it_is_and_shown_redacte
 def test_a_secret_where_a_large_output_is_cut_is_not_shown_in_part(
     machine: Machine, at: int
 ) -> None:
-    """Both ends of an output are shown: the cut goes through the secret."""
+    """Both ends of an output are shown, and the cut is within the secret."""
     (machine.project / "large").write_bytes(
         b"x" * (at - 1) + b" " + SECRET.encode() + b" " + b"y" * 100_000
     )

@@ -1,4 +1,4 @@
-"""`poll_process` with `wait_ms`: waits for output that the client was not shown, and no longer."""
+"""`poll_process` with `wait_ms` waits for output that the client has not got, and no longer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.mcp.mcp_desk import TALKER, Machine, Wire, started, until
 
 pytestmark = pytest.mark.timeout(120)
 
-LONG = 20_000  # ms; nobody waits so long for what is there
+LONG = 20_000  # ms; longer than any wait for existing output
 SHORT = 400
 
 
 def written(house: Machine, process: str) -> int:
-    """What is in the file of its output, as the system says."""
+    """The content of its output file, read directly."""
     [file] = (house.tillerman / "state/processes").glob(f"*/{process}/stdout")
     return Path(file).stat().st_size
 

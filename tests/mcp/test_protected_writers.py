@@ -1,4 +1,4 @@
-"""Random writers as commands of an MCP client: nothing stays, and the client learns of it."""
+"""Random writers as commands of an MCP client: every change is undone and reported."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ LISTINGS = (
 
 
 def run_read_only(machine: Machine, *words: str) -> subprocess.CompletedProcess[str]:
-    """With the folder of all that is stored mounted read-only, for this command alone."""
+    """Runs with the store's folder mounted read-only, for this command alone."""
     folder = machine.tillerman
     mount = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}"
     alone = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
@@ -37,7 +37,7 @@ def run_read_only(machine: Machine, *words: str) -> subprocess.CompletedProcess[
 
 @pytest.fixture(params=["it ended", "it was killed"])
 def left(request: pytest.FixtureRequest, machine: Machine) -> Machine:
-    """What a server leaves; one that was killed leaves a log that is not in the store yet."""
+    """A store as a server leaves it; a killed one leaves a log that is not in the store yet."""
     if run_read_only(machine, "--version").returncode:
         machine.tillerman.mkdir(exist_ok=True)
         if (done := run_read_only(machine, "--version")).returncode:

@@ -1,4 +1,4 @@
-"""The relay that an agent starts: bytes go through it as they are, and not everybody's."""
+"""The relay that an agent starts passes bytes unchanged, and only for its owner."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def relay(path: Path) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[socket.socket]:
-    """The other end, played by the test."""
+    """The other end, driven by the test."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "s"))
     listener.listen()
@@ -69,9 +69,9 @@ def test_bytes_pass_unchanged_both_ways(harness: socket.socket, tmp_path: Path) 
     listening, talking = threading.Thread(target=listen), threading.Thread(target=talk)
     listening.start()
     talking.start()
-    said, errors = process.communicate(there, timeout=30)
+    reported, errors = process.communicate(there, timeout=30)
     talking.join(20)
-    assert (bytes(received), said, errors, process.returncode) == (there, back, b"", 0)
+    assert (bytes(received), reported, errors, process.returncode) == (there, back, b"", 0)
 
 
 def test_a_client_that_closed_its_input_still_receives_the_response(
@@ -99,8 +99,10 @@ def test_when_the_harness_ends_it_exits_with_a_message(
     line.close()
     with process:
         assert process.stderr
-        said = process.stderr.read()
-    assert process.returncode == 1 and said.startswith(b"tillerman: the session is not available")
+        reported = process.stderr.read()
+    assert process.returncode == 1 and reported.startswith(
+        b"tillerman: the session is not available"
+    )
 
 
 @pytest.mark.parametrize("kind", ["nothing", "a file", "nobody listens", "too long"])
@@ -137,7 +139,7 @@ def test_an_agent_that_disconnects_is_not_an_error(harness: socket.socket, tmp_p
 
 @pytest.fixture
 async def session(tmp_path: Path) -> AsyncIterator[Session]:
-    """One with an agent that is offered the workspace's tools."""
+    """A session with an agent that is offered the workspace tools."""
     project = tmp_path / "project"
     project.mkdir()
     paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "tillerman")})
@@ -185,8 +187,8 @@ async def test_a_command_of_the_session_is_not_served(session: Session, tmp_path
     by_hand = await asyncio.create_subprocess_exec(
         "sh", "ask.sh", cwd=tmp_path / "project", stdout=subprocess.PIPE
     )
-    said, _ = await by_hand.communicate()
-    assert b'"result":{}' in said  # whoever is none of its commands
+    reported, _ = await by_hand.communicate()
+    assert b'"result":{}' in reported  # for other callers than its commands
     assert session.bench
     for command in ("sh ask.sh", "setsid sh -c '(sh ask.sh) & wait'", "sh ask.sh & wait"):
         done = await session.bench.call("execute_shell", {"command": command, "timeout": 20})
@@ -220,8 +222,8 @@ async def test_another_user_is_not_served(tmp_path: Path) -> None:
                 "/usr/bin/python3", "-c", talk, str(folder / "s"),
                 stdout=subprocess.PIPE, user=user, cwd="/",
             )  # fmt: skip
-            said, _ = await process.communicate()
-            assert said == expected
+            reported, _ = await process.communicate()
+            assert reported == expected
         assert len(served) == 1
     finally:
         await reception.close()

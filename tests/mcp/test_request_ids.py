@@ -1,4 +1,4 @@
-"""Whatever id a request has, it is answered: with a result, or with an error of JSON-RPC."""
+"""Every request id is answered: with a result, or with a JSON-RPC error."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def generated(seed: int, count: int) -> list[str]:
 
 
 def is_proper(given: str) -> bool:
-    """MCP has strings and integers; this server limits the digits."""
+    """Whether MCP allows the id: strings and integers; this server limits the digits."""
     return given.startswith('"') or (given.lstrip("-").isdigit() and len(given.lstrip("-")) <= 100)
 
 
 def expected(given: str) -> Any:
-    """The id of the answer: that of the request if it is a string or a number, else null."""
+    """The id of the answer: that of the request if it is a string or a number, otherwise null."""
     if given.startswith('"'):
         return json.loads(given)
     short = len(given.lstrip("-")) <= 100
@@ -61,21 +61,21 @@ def test_each_kind_is_answered_on_standard_output(wire: Wire) -> None:
         wire.notes.clear()
         wire.send(ping(given))
         wanted = expected(given)
-        answer = wire.note(lambda said: True) if wanted is None else wire.answer(wanted)
+        answer = wire.note(lambda reported: True) if wanted is None else wire.answer(wanted)
         check(given, answer)
     assert "Traceback" not in wire.errors
 
 
 def test_each_kind_is_answered_over_http(door: Door) -> None:
-    status, told, _ = door.knock("POST", "/mcp", door.headers(), HELLO)
+    status, reported, _ = door.knock("POST", "/mcp", door.headers(), HELLO)
     assert status == 200
-    session = told["mcp-session-id"]
+    session = reported["mcp-session-id"]
     for headers in (
         door.headers(Mcp_Session_Id=session),
         door.headers(Mcp_Protocol_Version="2026-07-28", Mcp_Method="ping"),
     ):
         for given in (*ODD, *PROPER, *generated(2, 20)):
-            status, told, body = door.knock("POST", "/mcp", headers, ping(given).encode())
+            status, reported, body = door.knock("POST", "/mcp", headers, ping(given).encode())
             if is_proper(given) and ("Mcp-Session-Id", session) not in headers:
                 assert status in (200, 400, 404), (given, body)  # it may have more to complain of
                 assert body

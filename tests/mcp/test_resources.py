@@ -1,4 +1,4 @@
-"""What can be read besides by tools."""
+"""Resources: what can be read besides tools."""
 
 from __future__ import annotations
 

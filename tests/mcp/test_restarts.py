@@ -1,4 +1,4 @@
-"""Processes outlive the server that started them, and are nobody's but their session's."""
+"""Processes outlive the server that started them, and belong only to their session."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def test_two_servers_of_one_folder_do_not_see_each_others_processes(machine: Mac
     known = theirs.call("list_processes")["_meta"]["tillerman/result"]["processes"]
     assert known == []
     for tool, more in BY_ID.items():
-        said = [theirs.call(tool, process_id=name, **more) for name in (process, "p0123456789")]
-        assert all(result["isError"] for result in said), tool
-        there, nowhere = (text(result) for result in said)
+        messages = [theirs.call(tool, process_id=name, **more) for name in (process, "p0123456789")]
+        assert all(result["isError"] for result in messages), tool
+        there, nowhere = (text(result) for result in messages)
         assert there.replace(process, "*") == nowhere.replace("p0123456789", "*"), tool
         assert "not found or access denied" in there
     errors = [
@@ -160,7 +160,7 @@ LOST = re.compile(r"(p[0-9a-f]{10}) was lost .*`tillerman mcp serve --resume (\S
 def test_a_process_that_ended_with_its_server_is_lost_and_not_unknown(
     machine: Machine, mode: str
 ) -> None:
-    """One in the background ends when its lease does."""
+    """A background process ends when its session is no longer served."""
     wire = machine.greeted("--approve", "auto")
     process = started(wire, "echo kept; exec sleep 73.511", mode=mode)
     until(lambda: "kept" in text(wire.call("read_process_output", process_id=process)))
@@ -187,5 +187,5 @@ def test_a_process_of_another_folder_is_unknown_though_its_server_has_ended(
     elsewhere = machine.folder / "elsewhere"
     elsewhere.mkdir()
     other = machine.greeted("--approve", "auto", cwd=elsewhere)
-    said = text(other.call("poll_process", process_id=process))
-    assert "not found or access denied" in said and "--resume" not in said
+    message = text(other.call("poll_process", process_id=process))
+    assert "not found or access denied" in message and "--resume" not in message

@@ -1,4 +1,4 @@
-"""`tillerman mcp serve` on the command line: where it can serve, and its errors elsewhere."""
+"""`tillerman mcp serve` on the command line: where it can serve, and errors elsewhere."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def test_on_a_terminal_it_reports_what_it_waits_for(house: Machine) -> None:
     with process:
         assert b"waiting for an MCP client on standard input" in process.stderr.readline()
         os.write(master, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-        said = b""
-        while b'"result"' not in said:
-            said += os.read(master, 65536)
+        output = b""
+        while b'"result"' not in output:
+            output += os.read(master, 65536)
         process.terminate()
         assert process.wait(MAX_WAIT) == 0
     os.close(master)
@@ -188,3 +188,16 @@ def test_an_agent_cannot_continue_a_clients_session(machine: Machine) -> None:
     done = machine.run("run", "--resume", session["id"], "hello")
     assert done.returncode == 2
     assert f"tillerman mcp serve --resume {session['id']}" in done.stderr
+
+
+def test_a_background_server_is_told_at_its_start_what_its_level_does_not_allow(
+    machine: Machine,
+) -> None:
+    wire = machine.greeted("--approve", "auto", "--isolation", "medium")
+    result = wire.call(
+        "execute_shell", command="exec python3 -m http.server 0", run_mode="background"
+    )
+    if result["isError"]:
+        pytest.skip(text(result))
+    assert "at isolation medium it cannot listen" in text(result)
+    assert '`isolation = "basic"`' in text(result)

@@ -1,4 +1,4 @@
-"""Every tool as a client calls it: what it takes, what it says, and what it refuses."""
+"""Every tool as a client calls it: arguments, results, and errors."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ async def test_every_tool_works_from_the_sdks_own_client(machine: Machine, mode:
             async with asyncio.timeout(MAX_WAIT):
                 while True:  # a process takes its time to say what it has to
                     result = await client.call_tool(tool, given)
-                    said = "".join(part.text for part in result.content if part.type == "text")
-                    if expected in said or tool not in ("poll_process", "read_process_output"):
+                    message = "".join(part.text for part in result.content if part.type == "text")
+                    if expected in message or tool not in ("poll_process", "read_process_output"):
                         break
-            assert expected in said, tool
-            assert not result.is_error, said
+            assert expected in message, tool
+            assert not result.is_error, message
             assert result.meta and "tillerman/result" in result.meta
-            process = PROCESS.findall(said)[0] if tool == "execute_shell" else process
+            process = PROCESS.findall(message)[0] if tool == "execute_shell" else process
     assert (machine.project / "notes/a.txt").read_text() == "one\nzwei\n"
 
 
@@ -76,7 +76,7 @@ _OTHER = {"string": 7, "integer": "7", "number": "7", "boolean": "true", "array"
 
 
 def wrong() -> list[tuple[str, dict[str, Any]]]:
-    """Of each tool: an argument of another type, one too many, one that is needed left out."""
+    """For each tool: an argument of another type, an extra one, a missing required one."""
     found = []
     for tool, call in CALLS.items():
         schema = schema_of(call)
@@ -105,7 +105,7 @@ _STRANGE = {
 
 
 def odd() -> list[tuple[str, dict[str, Any]]]:
-    """Of the right type, and hardly what anybody meant."""
+    """Arguments of the right type with unusual values."""
     found = [
         (tool, {**good, name: strange})
         for tool, good in GOOD.items()
@@ -155,7 +155,9 @@ def test_a_number_above_a_maximum_is_reduced_to_it(wire: Wire) -> None:
                 answers[tool["name"], name] = text(wire.call(tool["name"], **arguments))
     assert {("execute_shell", "timeout"), ("read_file", "limit")} < set(answers)
     assert len(answers) > 8
-    assert not {key: said for key, said in answers.items() if said.startswith(f"{key[0]}: ")}
+    assert not {
+        key: reported for key, reported in answers.items() if reported.startswith(f"{key[0]}: ")
+    }
 
 
 def test_a_variable_with_a_nul_is_refused_before_anybody_is_asked(wire: Wire) -> None:
@@ -167,9 +169,9 @@ def test_odd_arguments_are_answered_and_nothing_breaks(house: Machine, wire: Wir
     (house.project / "seen.txt").write_text("one\n")
     for tool, arguments in odd():
         result = wire.call(tool, **arguments)
-        said = text(result)
-        assert said and "Traceback" not in said, (tool, said)
-        assert not result["isError"] or len(said) < 30_000, (tool, said[:1000])
+        message = text(result)
+        assert message and "Traceback" not in message, (tool, message)
+        assert not result["isError"] or len(message) < 30_000, (tool, message[:1000])
     assert "Traceback" not in wire.errors
     assert [path.name for path in house.folder.iterdir() if path.name not in _THERE] == []
 

@@ -1,4 +1,4 @@
-"""A call over HTTP that waits for approval: its stream is not silent."""
+"""A call over HTTP that waits for approval sends keep-alives on its stream."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CALL = {"name": "execute_shell", "arguments": {"command": "touch made"}}
 async def test_a_client_over_http_learns_that_its_call_waits(machine: Machine, mode: str) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
     received: list[str | None] = []
-    told = asyncio.Event()
+    reported = asyncio.Event()
 
     async def progress(seconds: float, total: float | None, message: str | None) -> None:
         received.append(message)
-        told.set()
+        reported.set()
 
     async with client(door, mode) as made:
         call = asyncio.ensure_future(
@@ -36,7 +36,7 @@ async def test_a_client_over_http_learns_that_its_call_waits(machine: Machine, m
         )
         request = await asyncio.to_thread(waiting, machine)
         async with asyncio.timeout(30):
-            await told.wait()
+            await reported.wait()
         words = ("requests", "answer", request["request_id"], "allow")
         assert (await asyncio.to_thread(machine.run, *words)).returncode == 0
         result: Any = await call
@@ -70,8 +70,8 @@ def test_an_idle_stream_is_kept_open(machine: Machine, era: str) -> None:
     with socket.create_connection(("127.0.0.1", door.port), timeout=40) as line:
         line.sendall("\r\n".join(lines).encode() + body)
         waiting(machine)
-        said, deadline = b"", time.monotonic() + 40
-        while b": ping" not in said and time.monotonic() < deadline:
-            said += line.recv(65536)
-    assert b"text/event-stream" in said and b": ping" in said, said
+        reported, deadline = b"", time.monotonic() + 40
+        while b": ping" not in reported and time.monotonic() < deadline:
+            reported += line.recv(65536)
+    assert b"text/event-stream" in reported and b": ping" in reported, reported
     shut(door)

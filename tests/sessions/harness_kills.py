@@ -25,7 +25,7 @@ VICTIMS = ("harness", "warden", "agent", "harness and warden", "warden and agent
 
 
 class Round(NamedTuple):
-    """One kill and what came of it."""
+    """One kill and its result."""
 
     level: str
     style: str
@@ -102,7 +102,7 @@ def _kill_once(
 
 
 def _end(harness: subprocess.Popen[bytes], token: str) -> list[str]:
-    """Only the agent was killed: the harness ends the turn by itself, and then itself."""
+    """Only the agent was killed: the harness ends the turn, and then exits."""
     with suppress(subprocess.TimeoutExpired):
         harness.wait(10)
     return [] if harness.returncode is not None else ["the harness did not end"]
@@ -120,7 +120,7 @@ def _ended(harness: subprocess.Popen[bytes]) -> bool:
 async def look_at_store(
     home: Path, cwd: Path, printed: list[Entry]
 ) -> tuple[list[str], dict[int, int]]:
-    """What a harness that starts next finds of the session: entries that are lost, turns' ends."""
+    """What the next harness finds of the session: lost entries, and ends of turns."""
     paths = find_paths({"TILLERMAN_HOME": str(home)})
     async with open_harness(paths=paths, cwd=cwd) as harness:
         session = printed[0].session

@@ -1,4 +1,4 @@
-"""Workspaces with protected names, what lies there, and what programs of `writer_program` did."""
+"""Workspaces with protected names, their content, and what programs of `writer_program` did."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def writer_command(seed: object, count: int, seconds: float, log: Path) -> str:
 
 
 class WriterLog:
-    """What writers say that they did."""
+    """What writers logged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,7 +47,7 @@ class WriterLog:
         return [line for line in self.lines if "way" in line]
 
     def unreported(self, texts: Iterable[str]) -> list[dict[str, object]]:
-        """Writes that succeeded, though no text is about that path."""
+        """Writes that succeeded without a report about their path."""
         reported = {text.split(" was ", 1)[0].split(": removed", 1)[0] for text in texts}
         writes = self.writes
         return [
@@ -59,7 +59,7 @@ class WriterLog:
 
 
 def _hooks_moved(writes: Iterable[dict[str, object]]) -> bool:
-    """Another writer moved the folder away, and what was new in it, before anybody could look."""
+    """Whether another writer moved the folder away, with its new files, before it was checked."""
     return any(one["ok"] and one["way"] in ("git_hooks_moved", "git_moved") for one in writes)
 
 
@@ -68,7 +68,7 @@ def _is_among(path: object, reported: set[str]) -> bool:
 
 
 def prepare(root: Path, rng: random.Random) -> None:
-    """A repository with some of the names there, some tracked and some not."""
+    """Creates a repository with some of the names, some tracked and some not."""
     root.mkdir(parents=True, exist_ok=True)
     _git(root, "init", "-q")
     tracked = ["main.py", "pkg/app/main.py"]
@@ -93,7 +93,7 @@ def _git(root: Path, *words: str) -> None:
 
 
 def protected(root: Path) -> dict[str, tuple[int, bytes]]:
-    """What lies at every protected name, with its mode; of the git config, what git would run."""
+    """The content of every protected name, with its mode; of the git config, what git would run."""
     from tillerman.core.permission.protected_names import is_protected, plain
 
     found: dict[str, tuple[int, bytes]] = {}

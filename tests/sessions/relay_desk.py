@@ -1,4 +1,4 @@
-"""Sessions with others that stand by, and what their entries tell of the change."""
+"""Sessions with fallback agents, and the entries about the switch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tillerman.sessions.session import Session
 
 
 class Second(StdioAgent):
-    """The mock by another name."""
+    """The mock under another name."""
 
     def __init__(self, name: str = "second", *, can: frozenset[str] = INFO.can) -> None:
         super().__init__(replace(INFO, name=name, can=can), MockWire)
@@ -72,7 +72,7 @@ def of(entries: list[Entry], kind: type) -> list[Any]:
     return [entry.event for entry in entries if isinstance(entry.event, kind)]
 
 
-def said(entries: list[Entry]) -> str:
+def agent_text(entries: list[Entry]) -> str:
     return "".join(event.text for event in of(entries, MessageChunk))
 
 

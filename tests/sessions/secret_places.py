@@ -1,4 +1,4 @@
-"""What a patient reader finds of secrets in all that a session left behind."""
+"""What a thorough search finds of secrets in all that a session stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def canary(chance: random.Random) -> str:
 
 
 class Fragments:
-    """Every piece of every secret, however it is written."""
+    """Every piece of every secret, in every encoding."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._known: dict[bytes, str] = {}
@@ -48,7 +48,7 @@ class Fragments:
         self._halves = {piece[at : at + HALF] for piece in self._known for at in starts}
 
     def found_in(self, data: bytes) -> list[str]:
-        """Wherever a fragment lies, one of the halves that are looked at first is inside it."""
+        """Where a fragment is, one of the halves that are searched first is inside it."""
         known = self._known
         halves = (data[at : at + HALF] for at in range(0, len(data), FRAGMENT - HALF + 1))
         if self._halves.isdisjoint(halves):
@@ -58,7 +58,8 @@ class Fragments:
 
 
 def _own(text: str, other: str) -> str:
-    """What of a text its secret alone decides; at either end one character is shared."""
+    """The part of an encoded text that the secret alone determines; one character at either end is
+    shared."""
     start = len(os.path.commonprefix([text, other]))  # noqa: RUF071 - no paths
     end = len(os.path.commonprefix([text[::-1], other[::-1]]))  # noqa: RUF071
     return text[start + 1 : len(text) - end - 1]
@@ -70,8 +71,8 @@ def _pieces(text: str) -> Iterator[bytes]:
         yield data[start : start + FRAGMENT]
 
 
-def kept(desk: Desk, sessions: Sequence[str]) -> dict[str, bytes]:
-    """Every file, and whatever can be unpacked or made from the store."""
+def stored_files(desk: Desk, sessions: Sequence[str]) -> dict[str, bytes]:
+    """Every file, and whatever can be unpacked or exported from the store."""
     found = {
         str(path.relative_to(desk.paths.state.parent)): path.read_bytes()
         for path in desk.paths.state.parent.rglob("*")
@@ -89,7 +90,7 @@ def kept(desk: Desk, sessions: Sequence[str]) -> dict[str, bytes]:
 
 
 def _tables(store: Path) -> Iterator[tuple[str, bytes]]:
-    """All rows as text; what is compressed is inflated."""
+    """All rows as text; compressed ones are inflated."""
     connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
     try:
         names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()

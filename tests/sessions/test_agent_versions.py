@@ -1,4 +1,4 @@
-"""An agent's version against those that were tested: it runs, and a notice tells."""
+"""An untested version of an agent runs, with a notice."""
 
 from __future__ import annotations
 

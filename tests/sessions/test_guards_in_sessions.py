@@ -1,4 +1,4 @@
-"""What the policy's guards come to in a whole session: reasons, refusals, the temporary folder."""
+"""The policy's guards in a whole session: reasons, denials, the temporary folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_hidden_characters_are_shown_and_requested_and_never_run_unanswere
     assert not (desk.project / "mark").exists()
 
 
-async def test_a_line_that_was_not_parsed_is_denied_where_nobody_answers(desk: Desk) -> None:
+async def test_a_line_that_was_not_parsed_is_denied_without_a_user(desk: Desk) -> None:
     events = await play(desk, {"run": "touch made; echo 'x"}, approve="auto")
 
     (asked,) = of(events, PermissionRequested)

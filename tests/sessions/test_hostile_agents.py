@@ -1,4 +1,4 @@
-"""Agents that break the rules: no hang, no turn without its end, no answer to something else."""
+"""Agents that violate the protocol: no hang, no turn without an end, no mismatched answer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ends(entries: list[Entry]) -> list[int]:
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Background work gets little time to end."""
+    """Background work has little time to end."""
     monkeypatch.setattr(turn_lifecycle, "CANCEL_GRACE", 0.5)
 
 
@@ -125,16 +125,16 @@ async def test_a_repeated_request_is_not_answered_by_the_first_ones_answer(desk:
 
 async def test_an_agents_text_about_an_answer_breaks_nothing(desk: Desk) -> None:
     session = await desk.start(approve="ask")
-    settled = {"request_id": "r9", "answer": {"option": "weird"}, "by": "withdrawn"}
+    resolved = {"request_id": "r9", "answer": {"option": "weird"}, "by": "withdrawn"}
     entries = await play(
-        session, ask("r9", "x"), {"send": {"type": "settled", **settled}}, {"say": "Hello."}
+        session, ask("r9", "x"), {"send": {"type": "settled", **resolved}}, {"say": "Hello."}
     )
     assert [e.event for e in entries if isinstance(e.event, TurnEnded)] == [
         TurnEnded(reason="completed")
     ]
 
 
-async def test_a_command_line_that_is_too_long_says_so(desk: Desk) -> None:
+async def test_a_command_line_that_is_too_long_is_an_error(desk: Desk) -> None:
     spec = replace(desk.spec(), system="x" * 400_000)
     session = await desk.sessions.start(desk.agent, spec, desk.run_settings())
     with pytest.raises(AgentError, match="cannot be started"):

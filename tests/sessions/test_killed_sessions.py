@@ -1,4 +1,4 @@
-"""kill -9 at any moment: nothing runs on, nothing printed is lost, every turn ends once."""
+"""kill -9 at any moment: no process is left, no printed entry is lost, every turn ends once."""
 
 from __future__ import annotations
 

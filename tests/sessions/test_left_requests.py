@@ -28,7 +28,7 @@ WRITES = json.dumps([{"write": "note.txt", "text": "x\n"}, {"say": "Done: {answe
 
 
 async def left_open(desk: Desk, steps: str) -> tuple[str, PermissionRequested]:
-    """A session whose owner was killed while it asked."""
+    """A session whose owner was killed while a request was open."""
     script = desk.folder / "left.json"
     script.write_text(json.dumps([json.loads(steps)]))
     owner = await Owner.start(desk, str(script))
@@ -45,13 +45,13 @@ async def play(session: Session, steps: str) -> list[Entry]:
         return [entry async for entry in session.run(steps)]
 
 
-def told(entries: list[Entry], *kinds: type) -> list[Event]:
+def events_of(entries: list[Entry], *kinds: type) -> list[Event]:
     return [entry.event for entry in entries if isinstance(entry.event, kinds)]
 
 
 def answers(desk: Desk, session: str) -> list[tuple[str, str, bool]]:
     log = desk.sessions.log.since(session)
-    return [(a.answer.option, a.by, a.waits) for a in told(log, RequestAnswered)]  # type: ignore[union-attr]
+    return [(a.answer.option, a.by, a.waits) for a in events_of(log, RequestAnswered)]  # type: ignore[union-attr]
 
 
 async def test_it_stays_open_though_its_turn_is_ended_once(desk: Desk) -> None:
@@ -60,8 +60,8 @@ async def test_it_stays_open_though_its_turn_is_ended_once(desk: Desk) -> None:
     (left,) = desk.sessions.catalog.open_requests()
     assert (left.session, left.request_id) == (session, asked.request_id)
     log = desk.sessions.log.since(session)
-    assert [end.reason for end in told(log, TurnEnded)] == ["failed"]  # type: ignore[union-attr]
-    assert told(log, RequestAnswered) == []
+    assert [end.reason for end in events_of(log, TurnEnded)] == ["failed"]  # type: ignore[union-attr]
+    assert events_of(log, RequestAnswered) == []
 
 
 async def test_an_answer_is_stored_in_the_log_and_used_for_the_same_request(desk: Desk) -> None:
@@ -79,19 +79,19 @@ async def test_an_answer_is_stored_in_the_log_and_used_for_the_same_request(desk
 
     resumed = await desk.resume(session, approve="ask")
     entries = await play(resumed, WRITES)
-    (again,) = told(entries, PermissionRequested)
+    (again,) = events_of(entries, PermissionRequested)
     assert isinstance(again, PermissionRequested)
-    assert told(entries, RequestAnswered) == [
+    assert events_of(entries, RequestAnswered) == [
         RequestAnswered(
             request_id=again.request_id, answer=Answer("allow"), by="person", surface="elsewhere"
         )
     ]
     assert (desk.project / "note.txt").read_text() == "x\n"
-    ends = told(desk.sessions.log.since(session), TurnEnded)
+    ends = events_of(desk.sessions.log.since(session), TurnEnded)
     assert [end.reason for end in ends] == ["failed", "completed"]  # type: ignore[union-attr]
 
 
-async def test_a_waiting_answer_is_used_once_whoever_runs_the_session(desk: Desk) -> None:
+async def test_a_stored_answer_is_used_once_by_any_owner(desk: Desk) -> None:
     session, asked = await left_open(desk, WRITES)
     row = desk.sessions.catalog.get(session)
     await desk.sessions.attach(row).answer(asked.request_id, Answer("deny", note="not that"))
@@ -124,7 +124,7 @@ async def test_another_request_does_not_get_the_answer(desk: Desk, other: dict[s
     await desk.sessions.attach(row).answer(asked.request_id, Answer("allow"))
     resumed = await desk.resume(session, approve="ask", limits=SHORT)
     entries = await play(resumed, json.dumps([other]))
-    assert [answer.by for answer in told(entries, RequestAnswered)] == ["timeout"]  # type: ignore[union-attr]
+    assert [answer.by for answer in events_of(entries, RequestAnswered)] == ["timeout"]  # type: ignore[union-attr]
 
 
 async def test_an_answer_is_stale_once_another_turn_was_completed(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""An agent that cannot resume its conversation goes on with the session's own log."""
+"""An agent that cannot resume its conversation continues with the session's own log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session costs: bounded memory on any output, and nothing that stays or stirs."""
+"""Resources of a session: bounded memory on any output, and no leaks or wake-ups."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def descriptors() -> int:
 
 
 def threads() -> list[str]:
-    """But for the pool that asyncio fills up to its own bound."""
+    """Threads, except the pool that asyncio fills to its own bound."""
     names = (thread.name for thread in threading.enumerate())
     return sorted(name for name in names if not name.startswith("asyncio_"))
 
 
 def watched_folders() -> set[int]:
-    """Inodes of all that this process has inotify watches on, as the kernel lists them."""
+    """Inodes of all folders that this process watches by inotify, as listed by the kernel."""
     found: set[int] = set()
     for info in list(Path("/proc/self/fdinfo").iterdir()):
         with suppress(FileNotFoundError):  # closed meanwhile
@@ -92,7 +92,7 @@ def watched_folders() -> set[int]:
 
 
 async def until_watched(folder: Path, *, watched: bool = True) -> None:
-    """A session's watcher begins some time after the session, and is closed in a thread."""
+    """A session's watcher starts some time after the session, and is closed in a thread."""
     for _ in range(2_000):
         if (folder.stat().st_ino in watched_folders()) == watched:
             return
@@ -147,7 +147,7 @@ async def test_sessions_leave_no_descriptor_thread_or_child(desk: Desk, count: i
 
 
 def switches(pid: int) -> int:
-    """How often a process, with all its threads, went to sleep of its own will."""
+    """Voluntary context switches of a process with all its threads."""
     total = 0
     for status in Path(f"/proc/{pid}/task").glob("*/status"):
         for line in status.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""An output schema: the answer is validated, repaired once by choice, or the turn fails."""
+"""An output schema: the answer is validated, repaired once if requested, or the turn fails."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sessions.relay_desk import Second, entries_of, fallback, notices, of, said, script
+from tests.sessions.relay_desk import Second, agent_text, entries_of, fallback, notices, of, script
 from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
-from tillerman.core.answer_format import AnswerFormat, NoJson, read_answer, request_for
 from tillerman.core.errors import UsageError
 from tillerman.core.events import Entry, TurnEnded, UserMessage
+from tillerman.core.program.answer_format import AnswerFormat, NoJson, read_answer, request_for
 from tillerman.sessions.fallback.policy import FallbackPolicy
 from tillerman.sessions.output_schema_check import check_schema
 from tillerman.surfaces.exit_codes import exit_code
@@ -112,9 +112,9 @@ async def test_a_failed_repair_is_final(desk: Desk) -> None:
 async def test_only_an_agent_without_native_schemas_is_prompted_in_text(desk: Desk) -> None:
     steps = [{"say": "{prompt}"}]
     asked, _ = await play(desk, steps, format=AnswerFormat(BIRD))
-    assert request_for(BIRD) in said(asked)
+    assert request_for(BIRD) in agent_text(asked)
     native, _ = await play(desk, steps, format=AnswerFormat(BIRD), agent=TAKES_SCHEMAS)
-    assert said(native) == "do it"
+    assert agent_text(native) == "do it"
 
 
 async def test_the_next_agent_is_prompted_in_text_as_well(desk: Desk) -> None:
@@ -125,7 +125,7 @@ async def test_the_next_agent_is_prompted_in_text_as_well(desk: Desk) -> None:
         TAKES_SCHEMAS, spec, desk.run_settings(answer=AnswerFormat(BIRD)), fallback=others
     )
     entries = await entries_of(session)
-    assert request_for(BIRD) in said(entries)
+    assert request_for(BIRD) in agent_text(entries)
     assert kind(entries) == "schema_mismatch"
 
 

@@ -1,4 +1,4 @@
-"""One process runs a session; others follow it, speak to it, and take it over when it dies."""
+"""One process runs a session; others follow it, send commands, and take over when it dies."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_when_the_owner_is_killed_the_second_takes_over_and_no_printed_ent
     assert "go" in result.text
 
 
-async def test_a_turn_left_open_by_a_dead_owner_is_ended_once_whoever_starts_next(
+async def test_a_turn_left_open_by_a_dead_owner_is_ended_once_by_the_next_one(
     second: Desk,
 ) -> None:
     owner = await Owner.start(second, "hang")

@@ -1,4 +1,4 @@
-"""Secrets in real sessions, streamed by a real child: nothing that is kept or shown holds one."""
+"""Secrets in real sessions, streamed by a real child: nothing stored or shown contains one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests import CHECKOUT
-from tests.sessions.secret_places import WAYS, Fragments, canary, kept
+from tests.sessions.secret_places import WAYS, Fragments, canary, stored_files
 from tests.sessions.session_desk import Desk
 from tests.stand_ins.warm_python import run_tillerman
 from tillerman.core import tools
@@ -50,7 +50,7 @@ Steps = list[dict[str, Any]]
 
 
 def nothing_found(desk: Desk, *sessions: str, fragments: Fragments = FRAGMENTS) -> None:
-    for place, data in kept(desk, sessions).items():
+    for place, data in stored_files(desk, sessions).items():
         assert fragments.found_in(data) == [], place
 
 
@@ -63,7 +63,7 @@ def scripted(desk: Desk, *turns: Steps) -> str:
 async def play(
     desk: Desk, *steps: dict[str, Any], **run_settings: Any
 ) -> tuple[Session, list[Entry]]:
-    """The turn is a file: the words that the user types are another place."""
+    """The script of the turn is in a file, because the prompt is another place to check."""
     session = await desk.start(scripted(desk, list(steps)), secrets=SECRETS, **run_settings)
     entries = [entry async for entry in session.run("go")]
     await session.close()
@@ -79,7 +79,7 @@ def only(entries: Sequence[Entry], kind: type) -> Any:
 
 
 async def stream(desk: Desk, canaries: Sequence[str], ways: Sequence[str]) -> int:
-    """Every canary in every way, cut at every point, in messages and thoughts by turns."""
+    """Every canary in every way, cut at every point, alternating between messages and thoughts."""
     names = [(f"CANARY_{number}", value) for number, value in enumerate(canaries)]
     secrets = Secrets(dict(names))
     steps: Steps = []
@@ -95,12 +95,12 @@ async def stream(desk: Desk, canaries: Sequence[str], ways: Sequence[str]) -> in
                 for piece in (text[:cut], text[cut:]):
                     steps.append({"send": {"type": kind, "id": id, "text": piece}})
     session = await desk.start(scripted(desk, steps), secrets=names)
-    said: defaultdict[str, str] = defaultdict(str)
+    reported: defaultdict[str, str] = defaultdict(str)
     async for entry in session.run("go"):
         if isinstance(entry.event, MessageChunk | ThoughtChunk):
-            said[entry.event.message_id] += entry.event.text
+            reported[entry.event.message_id] += entry.event.text
     await session.close()
-    assert said == wanted
+    assert reported == wanted
     nothing_found(desk, session.id, fragments=Fragments(canaries))
     return len(wanted)
 
@@ -130,10 +130,10 @@ async def test_held_back_text_is_released_by_any_other_event_and_by_the_end(desk
         {"send": {"type": "thought", "id": "m2", "text": f"two {start}"}},
         {"send": {"type": "text", "id": "m3", "text": f"three {start}"}},
     )
-    told = [
+    reported = [
         e.event.text for e in entries if isinstance(e.event, MessageChunk | ThoughtChunk | Notice)
     ]
-    assert told == ["one ", start, "something else", "two ", start, "three ", start]
+    assert reported == ["one ", start, "something else", "two ", start, "three ", start]
 
 
 async def test_a_raw_line_that_ends_a_secret_is_not_stored(desk: Desk) -> None:
@@ -147,8 +147,8 @@ async def test_a_raw_line_that_ends_a_secret_is_not_stored(desk: Desk) -> None:
     session = await desk.start(scripted(desk, *turns), secrets=SECRETS)
     for _ in turns:
         entries = [entry async for entry in session.run("go")]
-        said = "".join(e.event.text for e in entries if isinstance(e.event, MessageChunk))
-        assert said == f"it is {MARK}!"
+        message = "".join(e.event.text for e in entries if isinstance(e.event, MessageChunk))
+        assert message == f"it is {MARK}!"
     await session.close()
     nothing_found(desk, session.id)
 
@@ -277,9 +277,9 @@ async def test_a_message_too_long_for_an_event_is_cut_around_the_secret(desk: De
     text = "x" * (30_000 - 12) + SECRET + "y" * 1_100_000
     session, entries = await play(desk, {"send": {"type": "text", "id": "m", "text": text}})
     nothing_found(desk, session.id)
-    said = only(entries, MessageChunk).text
-    assert said.startswith("x" * (30_000 - 12) + MARK[:12] + "\n… ")
-    assert said.splitlines()[-1].endswith("bytes left out; complete in 00001]")
+    reported = only(entries, MessageChunk).text
+    assert reported.startswith("x" * (30_000 - 12) + MARK[:12] + "\n… ")
+    assert reported.splitlines()[-1].endswith("bytes left out; complete in 00001]")
     whole = (desk.paths.spill / session.id / "00001").read_text()
     assert whole == text.replace(SECRET, MARK)
 
@@ -338,10 +338,10 @@ async def test_data_on_the_owner_socket_holds_no_secret(desk: Desk) -> None:
     for number in range(3):
         await session.ask(json.dumps([{"say": f"{number} {SECRET}"}, {"fail": "agent_failed"}]))
     await session.close()
-    said = await asyncio.wait_for(reader.read(), MAX_WAIT)
+    reported = await asyncio.wait_for(reader.read(), MAX_WAIT)
     writer.close()
-    assert b'"seq"' in said
-    assert FRAGMENTS.found_in(said) == []
+    assert b'"seq"' in reported
+    assert FRAGMENTS.found_in(reported) == []
 
 
 # -- the whole program -----------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def test_the_program_prints_logs_and_exports_no_secret(desk: Desk, tmp_path: Pat
         return (done.stdout + done.stderr).encode()
 
     script = scripted(desk, steps)
-    said = [
+    messages = [
         tillerman("--debug", "run", "-a", "mock", "--json", "--title", f"a {SECRET}", script),
         tillerman("--debug", "run", "-a", "mock", script),
         tillerman(
@@ -383,19 +383,19 @@ def test_the_program_prints_logs_and_exports_no_secret(desk: Desk, tmp_path: Pat
     ]
     rows = desk.sessions.catalog.list()
     assert len(rows) == 3
-    said.append(tillerman("sessions", "rename", rows[0].id, f"now {SECRET}"))
+    messages.append(tillerman("sessions", "rename", rows[0].id, f"now {SECRET}"))
     assert desk.sessions.catalog.get(rows[0].id).title == "now [secret:SOME_API_KEY]"
     for row in rows:
-        said += [
+        messages += [
             tillerman("sessions", "show", row.id),
             tillerman("sessions", "show", "--json", row.id),
         ]
         for form in ("md", "html", "jsonl"):
-            said.append(tillerman("sessions", "export", "--format", form, row.id))
-    said.append(tillerman("sessions", "list"))
-    said.append(tillerman("sessions", "search", "secret"))
-    assert b"[secret:SOME_API_KEY]" in said[0]
-    for output in said:
+            messages.append(tillerman("sessions", "export", "--format", form, row.id))
+    messages.append(tillerman("sessions", "list"))
+    messages.append(tillerman("sessions", "search", "secret"))
+    assert b"[secret:SOME_API_KEY]" in messages[0]
+    for output in messages:
         assert FRAGMENTS.found_in(output) == []
     assert any(path.suffix == ".log" for path in desk.paths.state.parent.rglob("*"))
     nothing_found(desk, *[row.id for row in rows])

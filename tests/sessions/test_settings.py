@@ -1,4 +1,4 @@
-"""Model, mode and preset of a session, set while it lives."""
+"""Model, mode and preset of a session, changed while it runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tillerman.core.events import (
 from tillerman.sessions.session import Session
 
 
-def told(desk: Desk, session: Session) -> list[SettingsChanged]:
+def setting_events(desk: Desk, session: Session) -> list[SettingsChanged]:
     log = desk.sessions.log.since(session.id)
     return [entry.event for entry in log if isinstance(entry.event, SettingsChanged)]
 
@@ -31,7 +31,7 @@ async def test_a_setting_changed_while_the_agent_starts_reaches_it_and_is_report
     await session.configure(model="mock-large")
     result = await session.ask(json.dumps([{"say": "I am {model}."}]))
     assert result.text == "I am mock-large."
-    assert told(desk, session) == [SettingsChanged(model="mock-large")]
+    assert setting_events(desk, session) == [SettingsChanged(model="mock-large")]
 
 
 async def test_a_mode_set_and_reset_at_once_is_reset(desk: Desk) -> None:
@@ -40,7 +40,7 @@ async def test_a_mode_set_and_reset_at_once_is_reset(desk: Desk) -> None:
     await session.configure(mode="agent")
     await session.ask("go")
     assert (desk.project / "note.txt").exists()
-    assert told(desk, session)[-1] == SettingsChanged(mode="agent")
+    assert setting_events(desk, session)[-1] == SettingsChanged(mode="agent")
 
 
 async def test_an_agent_cannot_leave_the_mode_that_a_person_set(desk: Desk) -> None:
@@ -65,7 +65,10 @@ async def test_an_agent_that_enters_a_mode_by_itself_may_leave_it_again(desk: De
     await session.ask(json.dumps(steps))
     assert not (desk.project / "a.txt").exists()
     assert (desk.project / "b.txt").exists()
-    assert told(desk, session) == [SettingsChanged(mode="plan"), SettingsChanged(mode="agent")]
+    assert setting_events(desk, session) == [
+        SettingsChanged(mode="plan"),
+        SettingsChanged(mode="agent"),
+    ]
 
 
 async def test_a_model_is_set_by_the_name_that_is_the_same_for_all(desk: Desk) -> None:
@@ -96,7 +99,7 @@ async def test_another_preset_applies_at_once_and_answers_open_requests(desk: De
     assert (command.tool, (desk.project / "a.txt").read_text()) == ("Bash", "x")
     await session.configure(approve="readonly")
     await session.idle()
-    assert told(desk, session) == [
+    assert setting_events(desk, session) == [
         SettingsChanged(approve="edits"),
         SettingsChanged(approve="readonly"),
     ]
@@ -130,11 +133,11 @@ async def test_an_agent_that_withholds_tools_at_start_accepts_no_later_preset(
     session = await desk.start(approve="ask")
     with pytest.raises(Unsupported, match="changing the preset during a session"):
         await session.configure(approve="auto")
-    assert told(desk, session) == []
+    assert setting_events(desk, session) == []
 
 
 async def test_an_unknown_preset_is_refused(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     with pytest.raises(UsageError, match="editz"):
         await session.configure(approve="editz")  # type: ignore[arg-type]
-    assert told(desk, session) == []
+    assert setting_events(desk, session) == []

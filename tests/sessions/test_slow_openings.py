@@ -1,4 +1,4 @@
-"""What an agent waits for before its conversation is open is in the log while it waits."""
+"""What an agent waits for before its conversation is open is logged while it waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAITS = Notice(level="info", kind="session", text="waiting 26 s to resume")
 
 
 class Waiting:
-    """Opens as the agent behind it does, once it may."""
+    """Opens like the agent it wraps, once it may."""
 
     def __init__(self, agent: Agent, may: asyncio.Event) -> None:
         self.info = agent.info

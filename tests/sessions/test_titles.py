@@ -1,4 +1,4 @@
-"""The title that an agent gives its session, when more than the user's words went to it."""
+"""The title that an agent gives its session, if its prompt contains more than the user's text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLS_IT = {"notice": ""}
 
 
 class TitlingWire(MockWire):
-    """It calls a session after the beginning of what it was prompted with, as many do."""
+    """Uses the start of its prompt as the session's title, as many agents do."""
 
     _words = ""
 

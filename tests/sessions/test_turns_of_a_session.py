@@ -1,4 +1,4 @@
-"""A session's turns: how they begin, who answers, and that each ends exactly once."""
+"""A session's turns: how they start, how requests are answered, and that each ends exactly once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 
 
-def said(entries: list[Entry], turn: int | None = None) -> str:
+def agent_text(entries: list[Entry], turn: int | None = None) -> str:
     return "".join(
         entry.event.text
         for entry in entries
@@ -158,7 +158,7 @@ async def test_cancelling_ends_the_turn_once_and_keeps_the_text(desk: Desk) -> N
     await session.idle()
     entries = desk.sessions.log.since(session.id)
     assert ends(entries) == [(1, TurnEnded(reason="cancelled"))]
-    assert said(entries).startswith("Now")
+    assert agent_text(entries).startswith("Now")
 
 
 async def test_an_agent_that_ignores_everything_is_killed_with_its_tree(desk: Desk) -> None:
@@ -196,7 +196,7 @@ async def test_a_second_prompt_waits_its_turn(desk: Desk) -> None:
     await session.prompt(json.dumps([{"say": "two"}]), when_busy="queue")
     await session.idle()
     entries = desk.sessions.log.since(session.id)
-    assert [said(entries, 1), said(entries, 2)] == ["one", "two"]
+    assert [agent_text(entries, 1), agent_text(entries, 2)] == ["one", "two"]
     assert [end for _, end in ends(entries)] == [TurnEnded(reason="completed")] * 2
 
 
@@ -214,7 +214,7 @@ async def test_messages_in_the_middle_of_a_turn_steer_it(desk: Desk) -> None:
     await session.prompt("left", when_busy="steer")
     await session.idle()
     entries = desk.sessions.log.since(session.id)
-    assert "Going this way: left" in said(entries)
+    assert "Going this way: left" in agent_text(entries)
     assert [e.event for e in entries if isinstance(e.event, UserMessage)] == [
         UserMessage(text="left", how="steer")
     ]
@@ -228,7 +228,7 @@ async def test_the_session_is_not_idle_before_the_background_work_has_woken_the_
     entries = [entry async for entry in session.run("go")]
     starts = [(e.turn, e.event.origin) for e in entries if isinstance(e.event, TurnStarted)]
     assert starts == [(1, "prompt"), (2, "agent")]
-    assert said(entries, 2) == "The kettle boils."
+    assert agent_text(entries, 2) == "The kettle boils."
     assert [turn for turn, _ in ends(entries)] == [1, 2]
 
 
@@ -258,7 +258,7 @@ async def test_unknown_and_malformed_lines_are_stored_and_the_turn_continues(des
     )
     strange = [e.event.raw for e in entries if isinstance(e.event, Unrecognized)]
     assert strange[:2] == ["not json at all", '{"type":"from tomorrow","x":1}']
-    assert said(entries).endswith("still here")
+    assert agent_text(entries).endswith("still here")
     assert ends(entries) == [(1, TurnEnded(reason="completed"))]
 
 
@@ -303,12 +303,12 @@ async def test_a_secret_split_over_chunks_never_reaches_the_store(desk: Desk) ->
     script = desk.folder / "script.json"
     script.write_text(json.dumps([steps]))
     entries = [entry async for entry in session.run(str(script))]
-    assert said(entries) == "it is [secret:MAGIC]!"
+    assert agent_text(entries) == "it is [secret:MAGIC]!"
     await session.close()
-    kept = [path for path in desk.paths.state.rglob("*") if path.is_file()]
-    assert kept
+    stored = [path for path in desk.paths.state.rglob("*") if path.is_file()]
+    assert stored
     raws = [desk.sessions.log.raw(session.id, entry.seq) or b"" for entry in entries]
-    everything = b"".join(path.read_bytes() for path in kept) + b"".join(raws)
+    everything = b"".join(path.read_bytes() for path in stored) + b"".join(raws)
     assert secret.encode() not in everything
     assert secret[:7].encode() not in b"".join(raws)
 
@@ -324,7 +324,7 @@ async def test_the_messages_of_a_turn_can_be_searched_once_it_is_over(desk: Desk
     }
 
 
-async def test_a_missing_binary_says_how_to_install_it_and_leaves_no_open_turn(
+async def test_a_missing_binary_reports_how_to_install_it_and_leaves_no_open_turn(
     desk: Desk, tmp_path: Path
 ) -> None:
     from tillerman.agents import load
@@ -340,7 +340,7 @@ async def test_a_missing_binary_says_how_to_install_it_and_leaves_no_open_turn(
 
 
 class _Quitter(MockWire):
-    """Ends as soon as it runs."""
+    """Exits as soon as it runs."""
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
         return Launch(["sh", "-c", "echo out of order >&2; exit 3"])
@@ -361,7 +361,7 @@ async def test_an_agent_that_ends_before_it_is_prompted_fails_the_turn(desk: Des
 
 
 class Slow(StdioAgent):
-    """It starts when it is let."""
+    """Starts when it is allowed to."""
 
     def __init__(self) -> None:
         super().__init__(INFO, MockWire)

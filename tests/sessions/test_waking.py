@@ -1,4 +1,4 @@
-"""An agent that wakes by itself just when somebody prompts it."""
+"""An agent that starts its own turn just when a prompt is sent."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ async def test_a_prompt_sent_as_the_agent_wakes_is_answered_in_its_turn(desk: De
     prompts = {e.turn: e.event.prompt for e in log if isinstance(e.event, TurnStarted)}
     for round in range(12):
         [turn] = [turn for turn, text in prompts.items() if f'answer {round}"' in str(text)]
-        said = [e.event.text for e in log if e.turn == turn and isinstance(e.event, MessageChunk)]
-        assert "".join(said) in (f"answer {round}", f"awakeanswer {round}")
+        messages = [
+            e.event.text for e in log if e.turn == turn and isinstance(e.event, MessageChunk)
+        ]
+        assert "".join(messages) in (f"answer {round}", f"awakeanswer {round}")
 
 
 async def test_a_conversation_refuses_a_prompt_when_the_agent_woke_unnoticed(

@@ -1,9 +1,9 @@
-"""A program that writes to protected names in many ways at random times, and logs what it did.
+"""A program that writes to protected names in many ways at random times, and logs its writes.
 
     python writer_program.py SEED COUNT SECONDS LOG
 
-It runs in the workspace. After COUNT writes it leaves a daemon behind that goes on for SECONDS. A
-line of the log is JSON: the way, the path, and whether every system call succeeded.
+It runs in the workspace. After COUNT writes it leaves a daemon that continues for SECONDS. A line
+of the log is JSON: the way, the path, and whether every system call succeeded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Target:
-    """One protected name; `file` is what has content: itself, or a file in it."""
+    """One protected name; `file` has the content: the name itself, or a file in it."""
 
     def __init__(self, name: str, draft: str) -> None:
         self.name = Path(name)
@@ -50,7 +50,7 @@ class Target:
         return self.file
 
     def evil_draft(self) -> Path:
-        """Of the sort that belongs at the name."""
+        """Malicious content of the kind that the name may hold."""
         if self.name == self.file:
             self.draft.write_bytes(EVIL)
         else:
@@ -119,6 +119,8 @@ def hard_link(target: Target) -> None:
 def write_second_name(target: Target) -> None:
     target.draft.hardlink_to(target.file)
     target.draft.write_bytes(EVIL)
+    if not target.draft.samefile(target.file):
+        raise OSError("a file with two names was replaced before the write")
 
 
 def mode(target: Target) -> None:
@@ -155,7 +157,7 @@ def exchanged(target: Target) -> None:
 
 
 def parent_moved(target: Target) -> None:
-    """The folder that the name lies in, which is made again with something evil in it."""
+    """Moves the parent folder of the name, and creates it again with malicious content."""
     if target.file.parent == Path():
         raise OSError("the workspace itself")
     target.file.parent.rename(f"gone-{target.draft}")
@@ -334,7 +336,7 @@ class Writer:
 
 
 def leave_daemon(seed: str, seconds: float, log: str) -> None:
-    """Of nobody's children: two forks and a session of its own."""
+    """Starts a daemon: two forks and a separate session."""
     if os.fork():
         os.wait()
         return

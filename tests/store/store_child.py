@@ -14,7 +14,7 @@ from tillerman.store.event_log import EventLog
 
 
 def append(path: Path, session: str, count: str) -> None:
-    """Entries one by one or in small groups, as an agent's stream would."""
+    """Entries one by one or in small groups, like an agent's stream."""
     database = Database.open(path)
     Catalog(database).create(row(session)).result(WAIT)
     log = EventLog(database)
@@ -32,7 +32,7 @@ def append(path: Path, session: str, count: str) -> None:
 
 
 def stream(path: Path, session: str) -> None:
-    """Append for ever and print each number once it is acknowledged, from where it is."""
+    """Appends forever and prints each acknowledged number, starting after the last one."""
     database = Database.open(path)
     catalog, log = Catalog(database), EventLog(database)
     if not any(found.id == session for found in catalog.list()):
@@ -45,7 +45,7 @@ def stream(path: Path, session: str) -> None:
 
 
 class BrokenSync(apsw.VFS):
-    """A disk whose fsync fails from the moment a file `broken` lies beside the store."""
+    """A disk whose fsync fails from the moment a file `broken` exists beside the store."""
 
     def __init__(self, flag: Path) -> None:
         self.flag = flag
@@ -67,9 +67,9 @@ class BrokenFile(apsw.VFSFile):
 
 
 def broken_sync(path: Path) -> None:
-    """What a failed fsync does to the writes before, at and after it."""
+    """The effect of a failed fsync on the writes before, at and after it."""
     flag = path.with_name("broken")
-    vfs = BrokenSync(flag)  # kept: SQLite forgets it with its last reference
+    vfs = BrokenSync(flag)  # referenced: SQLite drops it with its last reference
     apsw.set_default_vfs("broken-sync")
     database = Database.open(path)
     Catalog(database).create(row()).result(WAIT)

@@ -1,4 +1,4 @@
-"""Stores with a byte changed or an end cut off, and what a person then finds in them."""
+"""Stores with a changed byte or a missing end, and what a user then finds in them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ FILES = ("tillerman.db", "tillerman.db-wal", "tillerman.db-shm")
 
 @contextmanager
 def quick_folder() -> Iterator[Path]:
-    """In memory where that is possible: nothing here tells of a disk, and syncing one is slow."""
+    """In memory if possible: nothing here depends on a disk, and syncing one is slow."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         yield Path(folder)
 
 
 def make(folder: Path) -> tuple[Path, Path]:
-    """One store left by a killed process, its log full of pages, and one closed properly."""
+    """One store left by a killed process, with many log pages, and one closed properly."""
     live = folder / "live"
     database = Database.open(live / "tillerman.db")
     fill_open(database, SESSIONS, COUNT)
@@ -68,7 +68,7 @@ WANTED = {name: [chunk(seq, session=name) for seq in range(1, COUNT + 1)] for na
 
 @dataclass(frozen=True)
 class Found:
-    """What a person finds who starts tillerman again when it asks for that."""
+    """What a user finds who restarts tillerman when asked to."""
 
     report: SalvageReport | None
     logs: dict[str, list[Entry]]
@@ -79,19 +79,19 @@ class Found:
 
     @property
     def silent_loss(self) -> str:
-        """What is missing without a word; empty when nothing is."""
+        """What is missing without a report; empty if nothing is."""
         if self.report is None:
             short = [name for name in SESSIONS if len(self.logs.get(name, ())) < COUNT]
             return f"entries of {short} are missing and nobody said so" if short else ""
-        told = (self.report.sessions, self.report.entries, self.report.lost_entries)
+        reported = (self.report.sessions, self.report.entries, self.report.lost_entries)
         entries = sum(map(len, self.logs.values())) - self.lost
-        if told != (len(self.logs), entries, self.lost):
+        if reported != (len(self.logs), entries, self.lost):
             return f"{self.report} but {len(self.logs)}, {entries}, {self.lost}"
         return ""
 
 
-def look(path: Path) -> Found:
-    """Open and read all there is; damage shows at once or while reading, and is mended once."""
+def inspect_store(path: Path) -> Found:
+    """Opens and reads everything; damage shows at once or while reading, and is repaired once."""
     try:
         return Found(None, _read(path))
     except StoreDamaged:
@@ -119,8 +119,8 @@ def _read(path: Path) -> dict[str, list[Entry]]:
 
 
 def silent_loss_after(path: Path) -> str:
-    """Empty when the store is whole, was mended with a report, or refused with a reason."""
+    """Empty if the store is intact, was repaired with a report, or was refused with a reason."""
     try:
-        return look(path).silent_loss
+        return inspect_store(path).silent_loss
     except StoreNewer as error:  # a flipped bit in the schema's number
         return "" if error.hint else "refused without a hint"

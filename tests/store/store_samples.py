@@ -1,4 +1,4 @@
-"""Rows and entries that the store's tests share."""
+"""Rows and entries shared by the store's tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def entry(seq: int, event: Event, *, session: str = "session", turn: int = 1) ->
 
 
 def chunk(seq: int, *, session: str = "session", turn: int = 1) -> Entry:
-    """Long enough, now and then, to be compressed and to need a page of its own."""
+    """Some are long enough to be compressed and to need a separate page."""
     words = f"words number {seq} " * (400 if seq % 50 == 0 else 30 if seq % 7 == 0 else 1)
     return entry(seq, MessageChunk(message_id="m", text=words), session=session, turn=turn)
 
@@ -41,7 +41,7 @@ def received(
 
 
 def fill(path: Path, sessions: Sequence[str], count: int, *, batch: int = 25) -> None:
-    """Sessions of `count` entries each, written in turns, the store closed again."""
+    """Sessions of `count` entries each, written in turns; closes the store."""
     database = Database.open(path)
     fill_open(database, sessions, count, batch=batch)
     database.close()

@@ -1,4 +1,4 @@
-"""Attached bytes live as long as a session uses them."""
+"""Attachments are stored as long as a session uses them."""
 
 from __future__ import annotations
 

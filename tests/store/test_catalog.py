@@ -1,4 +1,4 @@
-"""The list of sessions follows their entries and what people do with them."""
+"""The list of sessions reflects their entries and the user's changes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_entries_keep_their_session_up_to_date(catalog: Catalog, log: EventLog) 
 def test_the_status_is_that_of_the_last_turn(catalog: Catalog, log: EventLog) -> None:
     catalog.create(row()).result(WAIT)
     failure = Failure(kind="agent_failed", message="no")
-    told = [
+    reported = [
         AgentReady(native_id="n"),
         TurnStarted(origin="prompt", prompt="go"),
         TurnEnded(reason="failed", failure=failure),
@@ -85,7 +85,7 @@ def test_the_status_is_that_of_the_last_turn(catalog: Catalog, log: EventLog) ->
         AgentExited(code=0),
     ]
     seen = []
-    for seq, event in enumerate(told, 1):
+    for seq, event in enumerate(reported, 1):
         log.append([(None, [entry(seq, event)])]).result(WAIT)
         seen.append(catalog.get("session").status)
     assert seen == [

@@ -1,4 +1,4 @@
-"""Processes that share a store, die in the middle of a write, or write to a failing disk."""
+"""Processes that share a store, die during a write, or write to a failing disk."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(path: Path, acknowledged:
     assert held >= last
     assert log.since("session", limit=100_000) == [chunk(seq) for seq in range(1, held + 1)]
 
-    # whoever did not hear of the commit sends the tail again
+    # a client that got no acknowledgement sends the tail again
     log.append(received(last + 1 - 3, held + 4)).result(WAIT)
     assert log.since("session", limit=100_000) == [chunk(seq) for seq in range(1, held + 5)]
     database.close()
@@ -93,7 +93,7 @@ def test_a_writer_killed_while_another_works_holds_it_up_for_no_longer_than_a_mo
     database.close()
 
 
-def test_a_failed_fsync_stops_the_store_and_says_so(path: Path) -> None:
+def test_a_failed_fsync_stops_the_store_with_an_error(path: Path) -> None:
     path.parent.mkdir()
     child = start("broken-sync", path)
     printed, _ = child.communicate(timeout=30)
@@ -103,6 +103,6 @@ def test_a_failed_fsync_stops_the_store_and_says_so(path: Path) -> None:
     assert state == "failed ['failed'] 3"
     assert path.with_name("tillerman.db-wal").exists()  # not folded into the database in a hurry
 
-    database = Database.open(path)  # a new process asks the disk anew, and nothing was lost
+    database = Database.open(path)  # a new process reads the disk again, and nothing was lost
     assert EventLog(database).since("session")[:3] == [chunk(1), chunk(2), chunk(3)]
     database.close()

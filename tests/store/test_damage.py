@@ -1,4 +1,4 @@
-"""A damaged store says so, and gives back what can still be read."""
+"""A damaged store is reported, and what is readable is returned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.store.store_damage import (
     WANTED,
     damaged_copy,
     flip,
-    look,
+    inspect_store,
     make,
     quick_folder,
     silent_loss_after,
@@ -53,7 +53,7 @@ def test_a_store_left_by_a_killed_process_is_whole(
     killed, closed = templates
     for template in (killed, closed):
         with damaged_copy(template, copies) as path:
-            found = look(path)
+            found = inspect_store(path)
             assert found.report is None
             assert found.logs == WANTED
 
@@ -138,10 +138,10 @@ def test_salvage_keeps_everything_around_the_damage(
         assert str(report.lost_entries) in str(report) and str(report.aside) in str(report)
         assert (report.aside / path.name).stat().st_size == len(content)
 
-        found = look(path)
+        found = inspect_store(path)
         for name, log in found.logs.items():
-            kept = [seen for seen in log if seen.event != LOST]
-            assert kept == [WANTED[name][seen.seq - 1] for seen in kept]
+            stored = [seen for seen in log if seen.event != LOST]
+            assert stored == [WANTED[name][seen.seq - 1] for seen in stored]
         assert found.lost == report.lost_entries
         database = Database.open(path)
         assert database.check() == ""

@@ -1,4 +1,4 @@
-"""The file: who may read it, which schema it has, and what one transaction holds."""
+"""The database file: its permissions, its schema, and its transactions."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_reader_cannot_write(database: Database) -> None:
         database.read().execute("DELETE FROM sessions")
 
 
-def test_a_store_open_for_reading_says_so_to_writers(path: Path) -> None:
+def test_a_store_open_for_reading_refuses_writers(path: Path) -> None:
     fill(path, ["session"], 3)
     database = Database.open(path, read_only=True)
     assert EventLog(database).last_seq("session") == 3

@@ -1,4 +1,4 @@
-"""Entries go in once, in order, and come back as they were."""
+"""Entries are stored once, in order, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def test_entries_come_back_in_order_as_they_were(log: EventLog) -> None:
 def test_an_event_is_stored_as_its_json(log: EventLog, database: Database) -> None:
     event = TurnEnded(reason="failed", failure=Failure(kind="billing", message="no more"))
     stored(log, event)
-    ((kept,),) = database.query("SELECT event FROM entries")
-    assert kept == events.encode(event)
+    ((retained,),) = database.query("SELECT event FROM entries")
+    assert retained == events.encode(event)
 
 
 def test_entries_of_a_few_types_are_found_whether_short_or_long(log: EventLog) -> None:
-    told: list[Event] = [
+    reported: list[Event] = [
         Notice(level="info", kind="retry", text="short"),
         MessageChunk(message_id="m", text='{"type":"notice"'),
         MessageChunk(message_id="m", text="x" * 10_000),
         Notice(level="info", kind="retry", text="y" * 10_000),
         TurnEnded(reason="completed"),
     ]
-    entries = [entry(seq, event) for seq, event in enumerate(told, 1)]
+    entries = [entry(seq, event) for seq, event in enumerate(reported, 1)]
     log.append([(None, entries)]).result(WAIT)
     assert list(log.of_types("session", ("notice",))) == [entries[0], entries[3]]
     assert list(log.of_types("session", ("turn_ended", "notice")))[-1] == entries[4]
@@ -126,7 +126,7 @@ def test_chunks_are_counted_in_the_row_of_their_session(log: EventLog, catalog: 
     assert catalog.get("session") == found
 
 
-def test_chunks_for_a_session_that_nobody_created_are_refused(log: EventLog) -> None:
+def test_chunks_for_an_unknown_session_are_refused(log: EventLog) -> None:
     with pytest.raises(SessionNotFound):
         log.write([chunk(1, session="nobody")]).result(WAIT)
 

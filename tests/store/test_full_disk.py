@@ -1,4 +1,4 @@
-"""A volume that runs full holds writers back, says so, loses nothing, and goes on by itself."""
+"""A full volume pauses writers with a notice, loses nothing, and resumes by itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def volume(tmp_path: Path) -> Iterator[Path]:
 
 
 def noise(seq: int) -> MessageChunk:
-    """Half a megabyte that does not compress."""
+    """Half a megabyte of incompressible data."""
     return MessageChunk(message_id=str(seq), text=os.urandom(300_000).hex())
 
 
@@ -51,7 +51,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def fill_up(log: EventLog, database: Database) -> tuple[list[Future[None]], list[MessageChunk]]:
-    """Append until the storage is full and one append, at least, waits."""
+    """Appends until the storage is full and at least one append waits."""
     futures: list[Future[None]] = []
     sent: list[MessageChunk] = []
     for seq in range(1, 100):
@@ -76,15 +76,15 @@ def test_a_full_disk_blocks_writers_and_is_recorded_and_recovers_by_itself(volum
     catalog.create(row()).result(WAIT)
     catalog.create(row("quiet")).result(WAIT)
     states: list[str] = []
-    told = threading.Event()
-    database.watch(lambda state: (states.append(state), told.set()))
+    reported = threading.Event()
+    database.watch(lambda state: (states.append(state), reported.set()))
 
     futures, sent = fill_up(log, database)
-    assert told.wait(WAIT)
+    assert reported.wait(WAIT)
     assert states == ["full"]
     assert not reserve.exists()
 
-    # the freed reserve has room for the notice, though nobody else's entries get in
+    # the freed reserve has room for the notice, though no other entries fit
     notice = log.append([(None, [entry(1, NOTICE, session="quiet")])], urgent=True)
     notice.result(WAIT)
     assert log.since("quiet")[0].event == NOTICE
@@ -160,7 +160,7 @@ def test_a_store_on_a_full_disk_opens_by_releasing_its_reserve(volume: Path) -> 
     again.close()
 
 
-def test_a_store_with_no_reserve_left_says_that_the_disk_is_full(volume: Path) -> None:
+def test_a_store_with_no_reserve_left_reports_that_the_disk_is_full(volume: Path) -> None:
     path = volume / "state" / "tillerman.db"
     Database.open(path).close()
     path.with_name("tillerman.db.reserve").unlink()
@@ -173,7 +173,7 @@ def test_a_store_with_no_reserve_left_says_that_the_disk_is_full(volume: Path) -
 
 
 def stuff(file: Path) -> None:
-    """Take every byte that is left."""
+    """Uses every byte that is left."""
     with file.open("wb", buffering=0) as ballast:
         for size in (65536, 4096):
             try:

@@ -108,12 +108,12 @@ def test_each_column_is_a_field(database: Database) -> None:
 
 def test_a_damaged_store_forgets_no_process(path: Path) -> None:
     database = Database.open(path)
-    kept = [process("a", status="running", pid=1), ended("b", LATER)]
-    for one in kept:
+    stored = [process("a", status="running", pid=1), ended("b", LATER)]
+    for one in stored:
         ProcessTable(database).add(one).result(WAIT)
     database.close()
     Path(f"{path}.damaged").write_text('{"why": "to see what is found"}')
     salvage(path)
     database = Database.open(path)
-    assert ProcessTable(database).list() == kept
+    assert ProcessTable(database).list() == stored
     database.close()

@@ -1,4 +1,4 @@
-"""Words are found in whole messages, whatever a person types."""
+"""Words are found in whole messages, for any query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def sessions(catalog: Catalog) -> None:
         catalog.create(row(name)).result(WAIT)
 
 
-def test_a_word_is_found_in_the_message_that_holds_it(search: Search) -> None:
+def test_a_word_is_found_in_the_message_that_contains_it(search: Search) -> None:
     search.index("one", 1, [("user", "Where is the bridge?"), ("agent", "Over the river.")])
     search.index("two", 4, [("agent", "No bridges here")]).result(WAIT)
     marked = f"Where is the {MARK_BEGIN}bridge{MARK_END}?"
@@ -39,7 +39,7 @@ def test_all_words_must_be_there_and_quoted_ones_together(search: Search) -> Non
     assert sessions("BRIDGE") == {"one", "two"}
 
 
-def test_indexing_a_turn_again_replaces_what_it_said(search: Search) -> None:
+def test_indexing_a_turn_again_replaces_its_text(search: Search) -> None:
     search.index("one", 1, [("agent", "first draft")]).result(WAIT)
     search.index("one", 2, [("agent", "second turn")]).result(WAIT)
     search.index("one", 1, [("agent", "final words"), ("user", "")]).result(WAIT)

@@ -1,7 +1,7 @@
-"""Runs commands under a level of isolation as a keeper's child would, without a keeper.
+"""Runs commands under an isolation level as a keeper's child would, without a keeper.
 
 In this process by `Place.run`, or as another user: the same file, run as a script, reads requests
-as lines of JSON from its standard input and says on standard output what came of each.
+as lines of JSON from its standard input and prints the result of each.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def run_here(
 
 
 def run_confined(confined: ConfinedCommand, cwd: Path) -> Ran:
-    door = os.open("/", os.O_RDONLY)  # a careless parent's: nobody may get it
+    door = os.open("/", os.O_RDONLY)  # left open by a parent: no program may inherit it
     try:
         ran = subprocess.run(
             command("isolation.exec_confined"),
@@ -105,7 +105,8 @@ def _harness_with(env: Mapping[str, str]) -> Iterator[None]:
 
 
 class Place(NamedTuple):
-    """Who runs commands, and where: `workspace` and `outside` are folders of that user."""
+    """The user who runs commands, and the folders: `workspace` and `outside` belong to that
+    user."""
 
     stage: kills.Stage
     folder: Path
@@ -141,7 +142,7 @@ class Place(NamedTuple):
         return str(Path(self.stage.python).resolve())
 
     def give(self) -> None:
-        """Makes all in the folder the user's own."""
+        """Makes the user the owner of the folder's content."""
         if self.stage.user is not None:
             owner = f"{self.stage.user}:{self.stage.user}"
             subprocess.run(["chown", "-R", owner, self.folder], check=True)
@@ -155,9 +156,9 @@ class Place(NamedTuple):
     ) -> Ran:
         if self.stage.user is None:
             return run_here(level, self.workspace, argv, {**self.env, **env}, protected)
-        said = self.ask(level, *argv, env=env, protected=protected)
-        assert isinstance(said, Ran), said
-        return said
+        reported = self.ask(level, *argv, env=env, protected=protected)
+        assert isinstance(reported, Ran), reported
+        return reported
 
     def ask(
         self,
@@ -167,15 +168,15 @@ class Place(NamedTuple):
         protected: Sequence[Path] = (),
         around: Sequence[str] = (),
     ) -> Ran | Refused:
-        """In the process of the user, or in one that the words of `around` start."""
+        """Runs it in the process of the user, or in one started by the command `around`."""
         request = [level, str(self.workspace), argv, {**self.env, **env}, [*map(str, protected)]]
         if not around:
-            said = _asked(self.stage, json.dumps(request))
+            reported = _asked(self.stage, json.dumps(request))
         else:
             process = _start(self.stage, around, self.env)
-            said, _ = process.communicate(json.dumps(request), timeout=90)
-            assert process.returncode == 0, said
-        word, *rest = json.loads(said)
+            reported, _ = process.communicate(json.dumps(request), timeout=90)
+            assert process.returncode == 0, reported
+        word, *rest = json.loads(reported)
         return Refused(*rest) if word == "refused" else Ran(*rest)
 
     def script(self, level: str, lines: str, *arguments: object) -> Ran:
@@ -204,7 +205,7 @@ def _start(
 
 @cache
 def _of_the_user(stage: kills.Stage) -> subprocess.Popen[str]:
-    """One for all tests, as this process is one for all that run here."""
+    """One for all tests, like this process for all that run in it."""
     process = _start(stage, (), {"PATH": os.defpath, "HOME": "/nowhere"})
     atexit.register(process.communicate)
     return process
@@ -216,10 +217,10 @@ def _asked(stage: kills.Stage, request: str) -> str:
     process.stdin.write(request + "\n")
     process.stdin.flush()
     ready, _, _ = select.select([process.stdout], [], [], 90)
-    said = process.stdout.readline() if ready else ""
-    if not said:
+    message = process.stdout.readline() if ready else ""
+    if not message:
         _of_the_user.cache_clear()
-    return said
+    return message
 
 
 def _main() -> None:

@@ -33,7 +33,7 @@ def refusals() -> dict[Level, str | None]:
 
 @pytest.fixture(params=list(Level), ids=str)
 def level(request: pytest.FixtureRequest, refusals: dict[Level, str | None]) -> Level:
-    """Each level this machine gives."""
+    """Each level that this machine supports."""
     wanted: Level = request.param
     if reason := refusals[wanted]:
         pytest.skip(reason)
@@ -56,7 +56,7 @@ async def warden(level: Level, tmp_path: Path, marker: str) -> AsyncIterator[War
 def ordinary_user() -> Iterator[kills.Stage]:
     """A place where a user without privileges can run the package: this one, or a copy of it.
 
-    Root's checkout and interpreter may be closed to others, so the copy is run by the system's.
+    Root's checkout and interpreter may be unreadable for others, so the system's runs the copy.
     """
     if os.geteuid() != 0:
         yield kills.HERE
@@ -80,7 +80,7 @@ def ordinary_user() -> Iterator[kills.Stage]:
 
 @pytest.fixture(scope="session")
 def tools() -> Iterator[Path]:
-    """A folder for PATH with two programs that leave the file $RAN: `forbidden`, `permitted`."""
+    """A folder for PATH with two programs that create the file $RAN: `forbidden`, `permitted`."""
     if not shutil.which("gcc"):
         pytest.skip("no C compiler")
     with tempfile.TemporaryDirectory(prefix="tillerman-tools-") as name:
@@ -93,7 +93,7 @@ def tools() -> Iterator[Path]:
 
 @pytest.fixture(params=["here", "ordinary user"])
 def place(request: pytest.FixtureRequest) -> Iterator[confined_run.Place]:
-    """This user, and for root one without privileges as well."""
+    """This user, and for root also one without privileges."""
     stage = kills.HERE
     if request.param == "ordinary user":
         if os.geteuid() != 0:
@@ -106,7 +106,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[confined_run.Place]:
 
 @pytest.fixture(params=["medium", "high"])
 def isolation(request: pytest.FixtureRequest) -> str:
-    """Each level of isolation that this machine gives; one that leaks is no reason to look away."""
+    """Each isolation level that this machine supports; a leaking one is still tested."""
     confined_run.skip_if_missing(request.param)
     return str(request.param)
 
@@ -114,10 +114,10 @@ def isolation(request: pytest.FixtureRequest) -> str:
 def _same(python: str) -> bool:
     words = [python, "-c", "import sys; print(sys.version_info[:2])"]
     try:
-        said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        reported = subprocess.run(words, capture_output=True, text=True, check=False).stdout
     except OSError:
         return False
-    return said.strip() == str(sys.version_info[:2])
+    return reported.strip() == str(sys.version_info[:2])
 
 
 def _copy(source: Path, target: Path) -> None:

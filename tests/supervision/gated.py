@@ -1,4 +1,4 @@
-"""Runs programs whose execs are judged, as a session would, and says what came of each.
+"""Runs programs whose execs are checked, as a session would, and reports their results.
 
 In this process by `Gated`, or as another user: the same file, run as a script, reads requests as
 one JSON list from standard input and prints the results.
@@ -53,7 +53,7 @@ def deny(*commands: str, **more: Any) -> Rule:
 
 
 def may_use(program: str) -> bool:
-    """Root may use all; these work for nobody else, or not under "no new privileges"."""
+    """Root may use all; these do not work for other users, or not under "no new privileges"."""
     return os.geteuid() == 0 or program not in ("sudo", "unshare")
 
 
@@ -64,7 +64,7 @@ def build(path: Path, source: str, *options: str) -> Path:
 
 
 class Gated:
-    """A warden whose programs are judged by these rules."""
+    """A warden whose programs are checked with these rules."""
 
     def __init__(
         self, warden: WardenClient, rules: Sequence[Rule], wanted: Wanted, path: str
@@ -113,7 +113,7 @@ class Gated:
     async def run(
         self, argv: Sequence[str] | str, cwd: Path | str = "/", env: Mapping[str, str] = {}
     ) -> Ran:
-        """Until it has ended; a text is for `sh -c`."""
+        """Runs it to its end; a text is for `sh -c`."""
         words = ["/bin/sh", "-c", argv] if isinstance(argv, str) else argv
         seen = len(self.refused)
         child = await self.start(words, cwd, env)
@@ -124,7 +124,7 @@ class Gated:
         return Ran(code, out, err, [one.command for one in self.refused[seen:]])
 
     def gate_pid(self) -> int:
-        """Of the gate process, by its name."""
+        """The pid of the gate process, by its name."""
         for entry in Path("/proc").iterdir():
             try:
                 text = (entry / "stat").read_text() if entry.name.isdigit() else ""

@@ -1,7 +1,7 @@
 """kill -9 at random moments against trees that try to escape, and a count of what is left.
 
-`run_kills` is the loop; the same file, run as a script, is the harness that gets killed:
-`kills.py LEVEL RECORDS` reads the program from standard input and says what it started.
+`run_kills` is the loop; the same file, run as a script, is the harness that is killed: `kills.py
+LEVEL RECORDS` reads the program from standard input and prints what it started.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Case(NamedTuple):
 
 
 class LevelRefused(Exception):
-    """The stage's user cannot have the level; says why."""
+    """The stage's user cannot have the level; contains the reason."""
 
 
 class Kill(NamedTuple):
-    """One kill and what came of it."""
+    """One kill and its result."""
 
     case: Case
     moment: str
@@ -134,7 +134,7 @@ def program(style: str, token: str, python: str = sys.executable) -> list[str]:
 
 
 def job(marker: str, argv: list[str]) -> str:
-    """What the harness script reads."""
+    """The input of the harness script."""
     return json.dumps({"marker": marker, "argv": argv}) + "\n"
 
 
@@ -143,8 +143,8 @@ def new_token(chance: random.Random) -> str:
 
 
 def holders(token: str) -> dict[int, str]:
-    """The processes, zombies aside, with the token in their arguments: programs have it as they
-    are given it, wardens and keepers as their marker."""
+    """The processes, except zombies, with the token in their arguments: programs have it in theirs,
+    wardens and keepers as their marker."""
     wanted = (token.encode(), token.replace(".", "-").encode())
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -168,7 +168,7 @@ def wait_until_gone(token: str, spare: Collection[int] = (), within: float = WIT
 
 
 def end_holders(token: str) -> list[str]:
-    """Kills until nothing holds the token: a shell may fork between a look and a kill."""
+    """Kills until no process has the token: a shell may fork between a check and a kill."""
     deadline = time.monotonic() + WITHIN
     while (left := holders(token)) and time.monotonic() < deadline:
         for pid in left:
@@ -227,15 +227,17 @@ def _wait(harness: subprocess.Popen[str]) -> None:
 
 
 async def _harness(level: str, records: str) -> None:
-    told = json.loads(sys.stdin.readline())
+    fields = json.loads(sys.stdin.readline())
     try:
-        warden = await WardenClient.start(level=level, records=Path(records), marker=told["marker"])
+        warden = await WardenClient.start(
+            level=level, records=Path(records), marker=fields["marker"]
+        )
     except SupervisionUnavailable as error:
         print("refused", error.message, flush=True)
         return
     print("warden", warden.pid, flush=True)
     try:
-        child = await warden.spawn(told["argv"], cwd="/", env={"PATH": os.environ["PATH"]})
+        child = await warden.spawn(fields["argv"], cwd="/", env={"PATH": os.environ["PATH"]})
         keeper = _parent(child.pid)
         print("agent", child.pid, flush=True)
         print("keeper", keeper, flush=True)

@@ -1,4 +1,4 @@
-"""One program through one warden, at every level this machine gives."""
+"""One program under one warden, at every level that this machine supports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def shell(warden: WardenClient, text: str, *, stdin: bool = False) -> Chil
 
 
 async def read_all(number: int) -> str:
-    """Until every writer is gone."""
+    """Reads until every writer has ended."""
     text = b""
     os.set_blocking(number, True)
     async with asyncio.timeout(10):
@@ -80,8 +80,8 @@ async def test_it_gets_the_given_folder_and_environment_and_the_marker(
     child = await warden.spawn(
         ["env"], cwd=tmp_path, env=PATH | {"ODD": "ü \udcff\n="}, stdin=False
     )
-    said = await read_all(child.stdout)
-    assert said == f"PATH={PATH['PATH']}\nODD=ü \udcff\n=\n{MARKER}={marker}.1\n"
+    reported = await read_all(child.stdout)
+    assert reported == f"PATH={PATH['PATH']}\nODD=ü \udcff\n=\n{MARKER}={marker}.1\n"
     where = await warden.spawn(["pwd", "-P"], cwd=tmp_path, env=PATH, stdin=False)
     assert await read_all(where.stdout) == f"{tmp_path.resolve()}\n"
 

@@ -1,4 +1,4 @@
-"""A child gets the variables on the list and no others; what is secret among them is known."""
+"""A child gets only the listed variables; the secret ones among them are registered."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A program that writes into files, and may outlive its harness for a while."""
+"""A program that writes to files, and may outlive its harness for a while."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_output_that_just_fits_the_cap_is_not_marked_as_cut(
     assert (tmp_path / "a/stdout").read_bytes() == b"\0" * 1000
 
 
-async def test_a_file_that_cannot_be_written_blocks_nobody(
+async def test_a_file_that_cannot_be_written_blocks_no_other_program(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     (tmp_path / "a").mkdir()
@@ -286,7 +286,8 @@ async def test_files_are_released_by_warden_and_harness(
         await job.kill()
     ours, the_wardens = before
     async with asyncio.timeout(20):
-        while open_files(warden.pid) != the_wardens + 1:  # noqa: ASYNC110 - the spare keeper
+        # + 2: the spare keeper, and the record that the next program uses again
+        while open_files(warden.pid) != the_wardens + 2:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert open_files(os.getpid()) == ours
 
@@ -318,7 +319,7 @@ async def test_input_comes_in_order_until_its_end(warden: WardenClient, tmp_path
     assert (tmp_path / "a/stdout").read_bytes() == b"one " + b"x" * 100_000 + b" two!"
 
 
-async def test_a_program_that_does_not_read_blocks_nobody(
+async def test_a_program_that_does_not_read_blocks_no_other(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "sleep 60", stdin=True)
@@ -333,7 +334,7 @@ async def test_a_program_that_closed_its_input_is_distinguished(
 ) -> None:
     job = await run(warden, tmp_path / "a", "exec <&-; echo closed; sleep 60", stdin=True)
     await grown_to(job, 7)
-    assert await job.write(b"x") == "taken"  # nobody can know before it is tried
+    assert await job.write(b"x") == "taken"  # unknown before it is tried
     assert await job.write(b"x") == "closed"
     await job.kill()
 
@@ -351,7 +352,7 @@ async def test_detached_programs_are_found_again_and_the_others_have_ended(
     quick = await run(first, out / "quick", "sleep 0.3", lasting=True)
     first.release()
     until_ended(out / "brief", out / "quick")
-    await asyncio.sleep(0.2)  # until their keepers have said so
+    await asyncio.sleep(0.2)  # until their keepers have reported it
     assert sweep(tmp_path) == []  # under a lease
     second = await WardenClient.rejoin(first.folder)
     assert second
@@ -487,7 +488,7 @@ async def test_a_client_without_the_key_is_disconnected(
     assert await foreign_warden.programs(warden.folder) == ["a"]
 
 
-async def test_silent_clients_block_nobody(warden: WardenClient, tmp_path: Path) -> None:
+async def test_silent_clients_block_no_other(warden: WardenClient, tmp_path: Path) -> None:
     import socket
 
     silent = []

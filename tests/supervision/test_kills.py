@@ -1,4 +1,4 @@
-"""Nothing outlives its harness, its warden or its program, however it tries to escape."""
+"""No process outlives its harness, its warden or its program, however it tries to escape."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEYOND_GROUP = {"cleared env", "cleared env, same pipes", "hydra", "agent gone f
 
 @pytest.fixture
 def token() -> Iterator[str]:
-    """Whatever a failing test leaves behind is ended with it."""
+    """Processes that a failing test leaves are killed with it."""
     made = kills.new_token(random.Random())
     yield made
     kills.end_holders(made)
@@ -41,7 +41,7 @@ def style(request: pytest.FixtureRequest, level: Level) -> str:
 
 @pytest.mark.parametrize("name", sorted(set(kills.STYLES) - {"hydra"}))
 def test_without_supervision_every_style_escapes(name: str, token: str) -> None:
-    """So that the tests below can fail."""
+    """Otherwise the tests below could not fail."""
     program = subprocess.Popen(
         kills.program(name, token), stdout=subprocess.PIPE, start_new_session=True
     )

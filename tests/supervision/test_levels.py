@@ -1,4 +1,4 @@
-"""Which level is taken where: tried out, never quietly lowered."""
+"""Which level is used where: probed, and never lowered without a report."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def ask(stage: kills.Stage, level: str, *around: str) -> list[object]:
-    """What a harness on that stage is told, started by the words of `around`."""
+    """The level that a harness on that stage gets, started by the command `around`."""
     with kills.scratch(stage) as records:
         ran = subprocess.run(
             [*around, stage.python, "-c", ASK, level, str(records)],
@@ -63,8 +63,8 @@ def ask(stage: kills.Stage, level: str, *around: str) -> list[object]:
             timeout=20,
         )
         assert list(records.iterdir()) == []
-    said: list[object] = json.loads(ran.stdout)
-    return said
+    messages: list[object] = json.loads(ran.stdout)
+    return messages
 
 
 async def test_auto_picks_the_highest_working_level(
@@ -209,7 +209,7 @@ async def test_a_sandbox_of_the_program_works_as_it_did_outside(warden: WardenCl
 
 
 def test_the_warden_process_loads_little() -> None:
-    """Its start is on the way to every first answer."""
+    """Its start delays every first answer."""
     show = "import sys; print(*sys.modules)"
     boot = command("warden.warden")
     boot[4] = boot[4].replace("main(*sys.argv[1:])", show)

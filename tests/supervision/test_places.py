@@ -1,4 +1,5 @@
-"""Files put where the user works are taken back, whoever dies, and nothing of the user's is."""
+"""Files placed in the user's folders are removed, whichever process dies, and no file of the user's
+is."""
 
 from __future__ import annotations
 

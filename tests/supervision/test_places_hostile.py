@@ -1,4 +1,4 @@
-"""Records of what was put, cut off or wrong: no start fails of them, nothing of the user's goes."""
+"""Truncated or wrong records of placed files: every start succeeds, and no user file is removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways in which a program writes a text that holds a secret."""
+"""The ways in which a program writes a text that contains a secret."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WAYS: dict[str, Callable[[str], str]] = {
 
 
 def decoded(text: str) -> set[str]:
-    """The text and all that a curious reader makes of it: what grep with patience would see."""
+    """The text in all its decoded forms: what a thorough search would find."""
     layers = {text, unquote(text), unquote_plus(text), unquote(unquote(text))}
     layers |= {_loads(layer) for layer in layers}
     layers |= {_loads(layer) for layer in layers}

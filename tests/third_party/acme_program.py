@@ -1,4 +1,4 @@
-"""The program behind `tillerman_acme`: it greets, asks to run one command, and says goodbye."""
+"""The program behind `tillerman_acme`: it greets, requests to run one command, and exits."""
 
 import json
 import subprocess

@@ -1,4 +1,5 @@
-"""A plug-in states which contracts it was written for, and is refused where they do not fit."""
+"""A plug-in declares the contract versions it was written for, and is refused if they do not
+match."""
 
 from __future__ import annotations
 

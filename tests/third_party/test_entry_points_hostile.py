@@ -1,4 +1,4 @@
-"""Other packages that are broken: they break nobody else's agents, and are named."""
+"""Broken third-party packages: other agents are not affected, and the packages are named."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tillerman.core.errors import ConfigError
 
 @pytest.fixture
 def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where an installed package names its agents."""
+    """The entry points of an installed package."""
     info = tmp_path / "broken-1.dist-info"
     info.mkdir()
     monkeypatch.syspath_prepend(tmp_path)

@@ -67,7 +67,7 @@ asyncio.run(asyncio.wait_for(main(), 20))
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder of packages, as pip leaves it when it has installed this one."""
+    """A folder of packages, as pip leaves it after installing this one."""
     site = tmp_path / "site"
     site.mkdir()
     shutil.copy(PACKAGE, site)
@@ -108,14 +108,14 @@ def test_it_is_found_by_its_entry_point_and_conforms(site: Path, tmp_path: Path)
 def test_tillerman_drives_it_for_a_turn_with_a_permission(site: Path, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "host").mkdir()
-    told = [json.loads(line) for line in python(ONE_TURN, site, tmp_path).splitlines()]
+    reported = [json.loads(line) for line in python(ONE_TURN, site, tmp_path).splitlines()]
     tool = {"tool": "Bash", "title": "Bash `echo acme > acme.txt`"}
     input = {"input": {"command": "echo acme > acme.txt"}}
-    started = told.pop(0)
+    started = reported.pop(0)
     assert started == {
         "type": "agent_started", "agent": "acme", "supervision": started["supervision"],
     }  # fmt: skip
-    assert told == [
+    assert reported == [
         {"type": "agent_ready", "native_id": "acme-session", "model": "acme-2"},
         {"type": "message_chunk", "message_id": "acme", "text": "You said 'hi'. "},
         {"type": "tool_started", "call_id": "1", "name": "sh", **tool, **input},

@@ -1,4 +1,4 @@
-"""An agent of somebody else's: the whole of a package that adds it to tillerman."""
+"""A third-party agent: a complete package that adds it to tillerman."""
 
 import sys
 from pathlib import Path

@@ -28,10 +28,10 @@ NAMES = (*Stage.PATHS, "box/other", "kept/inner/other")
 
 
 def raced(stage: Stage, count: int, call: Callable[[int], object]) -> str:
-    """Calls while names are swapped; what comes back must not hold the secret.
+    """Calls while names are swapped; no result may contain the secret.
 
-    A refusal is quick: while the swapper waits for a core there are thousands in a row. So it goes
-    on until a quarter of the calls found what they wanted.
+    A refusal is fast: while the swapper waits for a core there are thousands in a row. So it runs
+    until a quarter of the calls succeeded.
     """
     done = refused = 0
     start = time.monotonic()

@@ -1,4 +1,4 @@
-"""Twelve ways to break the gate before every agent: the mark of a call never appears."""
+"""Twelve ways to break the gate of every agent: the marker of a call is never created."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_no_call_runs_through_a_broken_gate(agent: str, name: str, tmp_pat
 async def test_an_impostor_with_the_users_rights_is_accepted_and_detected(
     agent: str, tmp_path: Path
 ) -> None:
-    """Else those who only lack a token, a word or the uid would prove nothing."""
+    """Otherwise impostors that only lack a token, a word or the uid would prove nothing."""
     async with side_of(agent, tmp_path) as side:
         stand = await Stand.start(side, tmp_path / "harness")
         try:

@@ -42,7 +42,7 @@ async def test_nothing_is_left_of_a_killed_command_and_every_turn_ends_once(
 
 
 def _actor(agent: str, folder: Path) -> Actor:
-    """The newest pinned CLI with a home and a project of its own."""
+    """The newest pinned CLI with a separate home and project."""
     cli = pinned(agent)[0]
     project = folder / "project"
     environment = {"PATH": os.defpath, "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}

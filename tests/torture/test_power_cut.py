@@ -1,4 +1,4 @@
-"""Power cuts under a writing store: nothing that was acknowledged may be missing afterwards."""
+"""Power cuts under a writing store: no acknowledged entry may be missing afterwards."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Volume:
         self._run("umount", "--lazy", str(self.mounted))
 
     def plug_in_again(self) -> None:
-        """Mount a copy of the disk: another mount namespace may still hold the dead one."""
+        """Mounts a copy of the disk: another mount namespace may still have the dead one."""
         self.unmount()
         copy = self.image.with_name("copy.img")
         self._run("cp", "--sparse=always", str(self.image), str(copy))
@@ -55,7 +55,7 @@ class Volume:
         self.mount()
 
     def cut(self) -> None:
-        """What the kernel holds in memory and was not synced is gone from here on."""
+        """Drops what the kernel has in memory and has not synced, from here on."""
         descriptor = os.open(self.mounted, os.O_RDONLY)
         try:
             fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
@@ -81,10 +81,10 @@ def volume(tmp_path: Path) -> Iterator[Volume]:
 
 
 def one_cut(volume: Volume, path: Path, seconds: float) -> tuple[int, int]:
-    """The last entry acknowledged before the cut, and the last one there after it.
+    """The last entry acknowledged before the cut, and the last one stored after it.
 
-    What is acknowledged while the cut is under way does not count: the kernel may answer an fsync
-    that it overlaps with success, where a machine without power would not answer.
+    Acknowledgements during the cut do not count: the kernel may answer an fsync that overlaps it
+    with success, where a machine without power would not answer.
     """
     writer = subprocess.Popen(
         [sys.executable, "-m", "tests.store.store_child", "stream", path, SESSION],

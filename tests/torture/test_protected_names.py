@@ -1,4 +1,4 @@
-"""Every protected name and every trick, by a real shell: put back, also while the command runs."""
+"""Every protected name and every trick, by a real shell: restored, also while the command runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def after(case: Case, tmp_path: Path) -> None:
 
 
 async def meanwhile(case: Case, tmp_path: Path) -> float:
-    """Seconds until all is as before, with the command still there."""
+    """Seconds until all is as before, with the command still running."""
     root, outside = tmp_path / "workspace", somebody_elses(tmp_path)
     case.prepare(root)
     before = guarded(root)

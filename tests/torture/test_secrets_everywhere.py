@@ -1,7 +1,7 @@
-"""Canaries in every writing, cut at every point: a reader with patience finds none of them.
+"""Canaries in every encoding, cut at every point: a thorough search finds none of them.
 
-`PLACES` names what is looked through. A place takes a canary's text in two pieces and gives back
-all that it kept of it.
+`PLACES` lists the searched places. A place gets a canary's text in two pieces and returns all that
+it stored of it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.supervision.written import WAYS, decoded
 from tillerman.core.agent import DecodedLine
 from tillerman.core.events import Event, MessageChunk, Notice, ThoughtChunk
 from tillerman.sessions.agent.host import SpillFile
-from tillerman.sessions.log.disk_budget import DiskBudget
 from tillerman.sessions.log.sanitizer import EventSanitizer
+from tillerman.sessions.log.size_limits import DiskBudget
 from tillerman.supervision.secrets import Redactor, Secrets, TextRedactor
 
 Place = Callable[[Secrets, str, str], str]
@@ -48,18 +48,18 @@ def _spill_file(secrets: Secrets, first: str, second: str) -> str:
 
 
 def _intake(*batches: list[Event]) -> Place:
-    """Words on their way into the log; FIRST and SECOND stand for the pieces."""
+    """Chunks on their way into the log; FIRST and SECOND are replaced by the pieces."""
 
     def place(secrets: Secrets, first: str, second: str) -> str:
         intake = EventSanitizer(
             secrets, output_cap=50_000, budget=DiskBudget(1 << 30), spill=_no_spill
         )
-        kept: list[Event] = []
+        stored: list[Event] = []
         for batch in batches:
             received = [DecodedLine(None, [_filled(event, first, second)]) for event in batch]
-            kept += [event for one in intake.sanitize(received) for event in one.events]
-        kept += intake.flush()
-        return "".join(e.text for e in kept if isinstance(e, MessageChunk | ThoughtChunk))
+            stored += [event for one in intake.sanitize(received) for event in one.events]
+        stored += intake.flush()
+        return "".join(e.text for e in stored if isinstance(e, MessageChunk | ThoughtChunk))
 
     return place
 
@@ -117,8 +117,8 @@ def _check(canaries: list[str], ways: list[str], places: list[str]) -> int:
             assert "[secret:CANARY_" in whole, (way, value)
             for place in places:
                 for cut in range(len(text) + 1):
-                    kept = PLACES[place](secrets, text[:cut], text[cut:])
-                    assert kept == whole, (place, way, cut, value)
+                    stored = PLACES[place](secrets, text[:cut], text[cut:])
+                    assert stored == whole, (place, way, cut, value)
                     looked += 1
     return looked
 

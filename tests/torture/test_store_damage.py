@@ -1,4 +1,4 @@
-"""A thousand damaged stores: none crashes, none is silently shorter than it was."""
+"""A thousand damaged stores: none crashes, and none loses entries without a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""100,000 spoiled streams in four chunkings each, and recordings cut off at 200 places each."""
+"""100,000 damaged streams in four chunkings each, and recordings truncated at 200 places each."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_recordings_cut_anywhere_end_each_turn_once(name: str) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["mock", "claude/2.1.197", "claude/2.1.325"])
 def test_every_key_of_every_line_may_be_dropped_renamed_or_wrong(name: str) -> None:
-    """Of every recording by itself, where the short form takes each place once for all."""
+    """In every recording separately, while the short form takes each place once for all."""
     start = time.monotonic()
     for recording in load(RECORDINGS / name):
         check_changes(agent(name.split("/", maxsplit=1)[0]), recording, set())

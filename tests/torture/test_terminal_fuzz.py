@@ -1,4 +1,4 @@
-"""Random text, half of it hostile: what comes out is of a closed alphabet, however it was cut."""
+"""Random text, half of it hostile: the output has a fixed alphabet, wherever it was cut."""
 
 import random
 import re
@@ -49,7 +49,7 @@ def _check(seed: int, count: int) -> None:
 
 
 def _is_a_visible_format(character: str) -> bool:
-    """Unicode calls some signs that are drawn "format": Arabic and Egyptian number marks."""
+    """Unicode classifies some visible signs as "format": Arabic and Egyptian number marks."""
     code = ord(character)
     return 0x600 <= code <= 0x8E2 or code in {0x110BD, 0x110CD} or 0x13430 <= code <= 0x1343F
 

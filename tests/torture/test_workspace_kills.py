@@ -1,4 +1,4 @@
-"""500 kills of server, warden, keepers and commands, six styles of escape under way in each."""
+"""500 kills of server, warden, keepers and commands, with six styles of escape in each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KILLS = int(os.environ.get("TILLERMAN_KILLS", "500"))
 @pytest.mark.torture
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("lease", [0.5, 2.0])
-async def test_after_500_kills_no_command_outlives_its_lease_and_none_is_forgotten(
+async def test_after_500_kills_no_command_outlives_its_lease_and_none_is_lost(
     tmp_path: Path, lease: float
 ) -> None:
     levels = [level for level, why in (await probe()).items() if why is None and level != "group"]

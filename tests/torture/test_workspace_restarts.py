@@ -25,7 +25,7 @@ LEASE = 30
 @pytest.mark.torture
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("how", ["killed", "politely", "killed while it starts them"])
-def test_no_process_is_forgotten_or_doubled_and_all_end_with_their_sessions(
+def test_no_process_is_lost_or_doubled_and_all_end_with_their_sessions(
     tmp_path: Path, how: str
 ) -> None:
     chance = random.Random()
@@ -36,10 +36,10 @@ def test_no_process_is_forgotten_or_doubled_and_all_end_with_their_sessions(
     command = f"echo x >> {marks}/$TILLERMAN_MARKER; echo up; setsid sleep {token} & sleep {token}"
     orders = [name for name in SESSIONS for _ in range(EACH)]
     chance.shuffle(orders)
-    told: dict[str, dict[str, object]] = {}
+    fields: dict[str, dict[str, object]] = {}
 
     def take(answer: dict[str, object]) -> None:
-        told[str(answer["id"])] = answer
+        fields[str(answer["id"])] = answer
 
     half = len(orders) // 2
     for session in orders[:half]:
@@ -49,7 +49,7 @@ def test_no_process_is_forgotten_or_doubled_and_all_end_with_their_sessions(
             server.send(session, "start", command, mode="background")
         time.sleep(chance.uniform(0, 0.3))
         server.process.kill()
-        with suppress(EOFError):  # what it told before
+        with suppress(EOFError):  # what it printed before
             while True:
                 take(server.receive())
         server.close()
@@ -60,10 +60,10 @@ def test_no_process_is_forgotten_or_doubled_and_all_end_with_their_sessions(
 
     server = Server(tmp_path / "home", SESSIONS, linger=LEASE)
     found = {row["id"]: row for name in SESSIONS for row in server.ask(name, "list")}
-    assert told.keys() - found.keys() == set()
-    for name, row in told.items():
+    assert fields.keys() - found.keys() == set()
+    for name, row in fields.items():
         assert (found[name]["status"], found[name]["pid"]) == ("running", row["pid"])
-    assert {found[name]["status"] for name in found.keys() - told.keys()} <= {"running", "lost"}
+    assert {found[name]["status"] for name in found.keys() - fields.keys()} <= {"running", "lost"}
     running = Counter(row["session"] for row in found.values() if row["status"] == "running")
     for session in SESSIONS:  # as many as may run at once
         for _ in range(EACH - running[session]):
@@ -82,9 +82,9 @@ def test_no_process_is_forgotten_or_doubled_and_all_end_with_their_sessions(
     assert kills.wait_until_gone(token) == []
     _wait_for(lambda: list((tmp_path / "home/spawns").iterdir()) == [])
     ended = _rows(tmp_path / "home/store.db")
-    print(how, len(told), "told,", Counter(row.status for row in ended))
+    print(how, len(fields), "told,", Counter(row.status for row in ended))
     assert {row.status for row in ended} <= {"killed", "lost"}
-    assert told.keys() <= {row.id for row in ended if row.status == "killed"}
+    assert fields.keys() <= {row.id for row in ended if row.status == "killed"}
 
 
 def _wait_for(done: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Processes that change one file as fast as they can: by the file tools, and by other means."""
+"""Processes that change one file as fast as they can: with the file tools, and by other means."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXCHANGE = 2
 
 
 def edit(workspace: str, locks: str, name: str, count: int, named: bool) -> None:
-    """By the file tools; prints each line that it was told is in the file now."""
+    """With the file tools; prints each line that was reported as written."""
     from tillerman.workspace.files.access.confined_root import ConfinedRoot
     from tillerman.workspace.files.access.path_locks import PathLocks
     from tillerman.workspace.files.file_tools import Files
@@ -40,8 +40,7 @@ def edit(workspace: str, locks: str, name: str, count: int, named: bool) -> None
 
 
 def follow(workspace: str, locks: str, count: int) -> None:
-    """Changes whatever version is there; prints the numbers of those that it was told are
-    changed."""
+    """Changes the current version; prints the numbers of changes that were reported as done."""
     from tillerman.workspace.files.access.confined_root import ConfinedRoot
     from tillerman.workspace.files.access.path_locks import PathLocks
     from tillerman.workspace.files.file_tools import Files
@@ -62,8 +61,8 @@ def follow(workspace: str, locks: str, count: int) -> None:
 
 
 def replace(workspace: str, drafts: str, until: str) -> None:
-    """An editor that knows no lock: puts version after version in place by exchange, just when
-    somebody else is about to. Prints what it took out where that was not its last version."""
+    """An editor without locks: exchanges version after version, just when another process is about
+    to. Prints what it replaced if that was not its last version."""
     libc = ctypes.CDLL(None, use_errno=True)
     path, draft = Path(workspace, "a"), Path(workspace, "draft")
     strange = []

@@ -1,4 +1,4 @@
-"""A `gh` that answers from recordings, and writes down what it was asked."""
+"""A `gh` that answers from recordings, and logs its arguments."""
 
 from __future__ import annotations
 
@@ -46,18 +46,24 @@ class GhStandIn:
         self._write()
 
     def answer(self, *words: str, **answer: Any) -> None:
-        """To calls that begin with the words; the newest comes first."""
+        """Answers calls that start with these arguments; the newest answer comes first."""
         self._answers.insert(0, {"words": list(words), **answer})
         self._write()
 
     def shows(self, recording: str, **changed: Any) -> None:
-        """`gh pr view` gives what was recorded."""
-        told = json.loads((RECORDINGS / f"{recording}.json").read_text()) | changed
-        self.answer("pr", "view", "--json", stdout=json.dumps(told))
+        """`gh pr view` prints the recording."""
+        fields = json.loads((RECORDINGS / f"{recording}.json").read_text()) | changed
+        self.answer("pr", "view", "--json", stdout=json.dumps(fields))
 
     def fails(self, case: str) -> None:
-        told = next(one for one in failures() if one["case"] == case)
-        self.answer("pr", "view", exit=told["exit"], stdout=told["stdout"], stderr=told["stderr"])
+        reported = next(one for one in failures() if one["case"] == case)
+        self.answer(
+            "pr",
+            "view",
+            exit=reported["exit"],
+            stdout=reported["stdout"],
+            stderr=reported["stderr"],
+        )
 
     @property
     def log(self) -> list[tuple[str, int, list[str], dict[str, str]]]:

@@ -1,4 +1,4 @@
-"""Archives that try to write elsewhere, fill the disk or break their reader; and mutations."""
+"""Archives that try to write outside, fill the disk or break their reader; and mutations."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 
 
 def resummed(data: bytes) -> bytes:
-    """A tar whose headers are right again: else a flipped byte ends it at once."""
+    """A tar whose header checksums are correct again: otherwise a flipped byte ends it at once."""
     changed = bytearray(data)
     for at in range(0, len(changed) - 511, 512):
         if changed[at + 257 : at + 262] == b"ustar":

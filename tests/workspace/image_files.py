@@ -21,7 +21,7 @@ def png(width: int, height: int) -> bytes:
 
 
 def gif(width: int, height: int) -> bytes:
-    """One pixel in the first corner of it."""
+    """With one pixel in its first corner."""
     return (
         b"GIF89a" + struct.pack("<HH", width, height) + b"\x80\0\0" + bytes(6)
         + b",\0\0\0\0" + struct.pack("<HH", 1, 1) + b"\0\x02\x02D\x01\0;"
@@ -29,7 +29,7 @@ def gif(width: int, height: int) -> bytes:
 
 
 def jpeg(width: int, height: int) -> bytes:
-    """Its header, and its end: what tells the size."""
+    """Its header with the size, and its end."""
     frame = struct.pack(">BHHB", 8, height, width, 1) + b"\1\x11\0"
     return (
         b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc0"

@@ -1,4 +1,4 @@
-"""Processes that swap names under a workspace as fast as they can, and what lies outside of it."""
+"""Processes that swap names under a workspace as fast as they can, and the files outside of it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ while time.monotonic() < end and os.getppid() == parent:
 
 
 class Stage:
-    """A workspace in which a folder, a folder in a folder and a file are swapped for links out.
+    """A workspace in which a folder, a nested folder and a file are swapped for links that lead
+    outside.
 
-    Each lies in a folder that stays: a name below one that is swapped would now and then be a name
-    outside, and the swapper would carry that inside by itself.
+    Each is in a folder that is not swapped: otherwise a name below a swapped one would sometimes be
+    a name outside, and the swapper would move that inside by itself.
     """
 
     PATHS = ("box/file", "box/inner/file", "kept/inner/file", "kept/file")

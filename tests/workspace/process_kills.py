@@ -32,7 +32,7 @@ SESSION = "torture"
 
 
 class Round(NamedTuple):
-    """One kill, with a command of each style under way, and what came of it."""
+    """One kill, with a command of each style running, and its result."""
 
     level: str
     victim: str
@@ -51,7 +51,7 @@ def run_rounds(
     styles: Sequence[str] = STYLES,
 ) -> list[Round]:
     chance = random.Random(seed)
-    # both together leave a subreaper's orphans to nobody, and no proof of whose they are
+    # both together leave a subreaper's orphans without a parent and a proof of their owner
     cases = [
         (level, victim)
         for level, victim in itertools.product(levels, VICTIMS)
@@ -143,7 +143,8 @@ class _Stage:
             self._server.ask(SESSION, "kill", row["id"])
 
     def _wait(self, tokens: Sequence[str], spare: set[int], within: float) -> list[str]:
-        """Commands by their tokens; with the server gone, wardens and keepers by their folder."""
+        """Commands by their tokens; after the end of the server, wardens and keepers by their
+        folder."""
         deadline = time.monotonic() + within
         wanted = [*tokens, *([] if spare else [str(self._home / "spawns")])]
         while left := {

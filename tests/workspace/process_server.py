@@ -36,7 +36,7 @@ async def open_processes(
 
 
 class Server:
-    """The server as whoever kills it sees it."""
+    """The server as seen by the process that kills it."""
 
     def __init__(
         self, home: Path, sessions: Sequence[str], *, linger: float = 30, level: str = "auto"
@@ -74,7 +74,7 @@ class Server:
         self.close()
 
     def stop(self, how: str) -> None:
-        """`close` ends every session, `let_go` leaves what runs in the background."""
+        """`close` ends every session, `let_go` leaves background processes running."""
         self.ask("", how)
         self.close()
 

@@ -1,4 +1,4 @@
-"""Ways in which a shell command writes to a protected name, and what must be there afterwards."""
+"""Ways in which a shell command writes to a protected name, and the expected content afterwards."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Case:
 
     @property
     def file(self) -> str:
-        """What is written: the name itself, or a file in it."""
+        """The written file: the name itself, or a file in it."""
         return f"{self.name}/settings.json" if self.name in _FOLDERS else self.name
 
     def prepare(self, root: Path) -> None:
@@ -70,7 +70,7 @@ class Case:
             path.chmod(0o640)
 
     def command(self, root: Path, outside: Path) -> str:
-        """Leaves what it did in place; `outside` is a folder with a file of the same name."""
+        """Leaves its changes; `outside` is a folder with a file of the same name."""
         folder, _, last = self.name.rpartition("/")
         quoted = {
             "name": shlex.quote(self.name),
@@ -88,7 +88,7 @@ class Case:
 
 
 def _wide(name: str) -> str:
-    """The last letter as wide as an ideograph: the same letter after NFKC."""
+    """The last letter as a full-width one: the same letter after NFKC."""
     at = max(at for at, c in enumerate(name) if c.isalpha())
     return name[:at] + chr(ord(name[at]) + 0xFEE0) + name[at + 1 :]
 
@@ -142,7 +142,7 @@ def cases(chosen: tuple[str, ...]) -> list[Case]:
 
 
 def guarded(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Whatever lies at a protected name, however spelled, with mode and content."""
+    """The content of a protected name, however spelled, with its mode."""
     found: dict[str, tuple[int, bytes]] = {}
     for folder, folders, files in os.walk(root):
         for name in folders + files:
@@ -162,17 +162,19 @@ def guarded(root: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def without_empty_configs(found: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, bytes]]:
-    """A git config may be made, if it names no program, and so may an empty folder for hooks."""
+    """A git config may be created if it names no program, and so may an empty folder for hooks."""
     made = {(".git/config", b""), (".git/hooks", b"(folder)")}
     return {path: one for path, one in found.items() if (path, one[1]) not in made}
 
 
 def programs(config: bytes) -> bytes:
-    """Of a git config, what git itself would run, as git itself reads it."""
-    said = subprocess.run(
+    """The programs of a git config, as git itself reads it."""
+    reported = subprocess.run(
         ["git", "config", "--list", "-f", "-"], input=config, capture_output=True, check=True
     ).stdout
-    return b"\n".join(line for line in said.splitlines() if b"pager" in line or b"hooks" in line)
+    return b"\n".join(
+        line for line in reported.splitlines() if b"pager" in line or b"hooks" in line
+    )
 
 
 def _content(path: Path, mode: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Real repositories in every state that a breadcrumb tells of."""
+"""Real repositories in every state that a breadcrumb shows."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def start_repository(root: Path, git: Git) -> None:
 
 
 def publish(root: Path, git: Git, hub: Path, *, own_commit: bool = False) -> None:
-    """A branch of its own that is on a remote, where `main` is the default one."""
+    """A separate branch that is on a remote, where `main` is the default one."""
     git("init", "--quiet", "--bare", "--initial-branch=main", str(hub))
     git("remote", "add", "origin", str(hub))
     git("push", "--quiet", "origin", "main")

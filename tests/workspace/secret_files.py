@@ -100,7 +100,7 @@ class Change(NamedTuple):
     """`rows` are lines of the file by their number, or new ones."""
 
     rows: list[int | str]
-    whole: bool  # each secret of several lines is kept or left out as a whole
+    whole: bool  # each secret of several lines is included or left out as a whole
     repeats: bool  # something is there more often than before
 
 
@@ -131,7 +131,7 @@ def change(chance: random.Random, file: SecretFile) -> Change:
 
 
 def _is_free(rows: list[int | str], at: int, file: SecretFile) -> bool:
-    """Not in the midst of a secret."""
+    """Not inside a secret."""
     blocks = [
         file.lines[row].block if isinstance(row, int) else 0
         for row in (rows[at - 1 : at] or [""])[:1] + (rows[at : at + 1] or [""])

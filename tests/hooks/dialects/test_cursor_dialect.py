@@ -1,4 +1,4 @@
-"""Every sample of Cursor's hooks is read whole, and answered in the words that Cursor reads."""
+"""Every sample of Cursor's hooks is decoded completely, and answered in Cursor's format."""
 
 from __future__ import annotations
 
@@ -245,9 +245,7 @@ def test_a_plugin_has_the_shape_of_the_sample() -> None:
         ("nonsense", {"workspaceOpen"}),
     ],
 )
-def test_a_name_that_the_version_does_not_know_is_left_out(
-    version: str | None, left_out: set[str]
-) -> None:
+def test_a_name_that_the_version_lacks_is_left_out(version: str | None, left_out: set[str]) -> None:
     commands = dict.fromkeys([*cursor.EVENTS, "notification"], "x")
     hooks = json.loads(cursor.config(commands, version)["hooks/hooks.json"])["hooks"]
     assert set(hooks) == set(cursor.EVENTS) - left_out

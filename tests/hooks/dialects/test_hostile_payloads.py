@@ -1,4 +1,4 @@
-"""Whatever a CLI writes to a hook: nothing raises, and what cannot be judged is not let through."""
+"""No payload of a hook raises, and a payload that cannot be decided is not allowed."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def test_a_malformed_payload_raises_nothing_and_opens_no_gate(data: st.DataObjec
         payload = payload[: data.draw(st.integers(0, len(payload)))]
 
     one = dialect_of(agent, payload)
-    told = one.read(event, payload)
-    reply = decide_hook(one, told, DENY_ALL, CONTEXT)
+    reported = one.read(event, payload)
+    reply = decide_hook(one, reported, DENY_ALL, CONTEXT)
 
-    if told.event in one.GATES and one.request_of(told, "r"):
+    if reported.event in one.GATES and one.request_of(reported, "r"):
         assert b"allow" not in reply.stdout
         assert reply.exit == 2 or b"deny" in reply.stdout or b"block" in reply.stdout
     for again in (
-        one.allow(told),
-        one.ask(told, "x"),
-        one.context(told, "x"),
-        one.go_on(told, "x"),
+        one.allow(reported),
+        one.ask(reported, "x"),
+        one.context(reported, "x"),
+        one.go_on(reported, "x"),
     ):
         assert again.exit in (0, 2)
 

@@ -1,4 +1,4 @@
-"""What real CLIs told their hooks is read, judged in our words, and answered in theirs."""
+"""Recorded hook payloads of real CLIs are decoded, decided, and answered in their format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def received(agent: str, name: str) -> HookEvent:
     return load(agent).read(name.partition("_")[0], payload(agent, name))
 
 
-def spoke(reply: HookReply) -> Any:
+def reply_json(reply: HookReply) -> Any:
     assert (reply.exit, reply.stderr) == (0, b"")
     return json.loads(reply.stdout) if reply.stdout else None
 
@@ -97,8 +97,8 @@ REQUESTS = {
 @pytest.mark.parametrize(("agent", "name"), SAMPLES)
 def test_a_call_is_requested_in_the_common_vocabulary(agent: str, name: str) -> None:
     request = load(agent).request_of(received(agent, name), "r1")
-    said = request and (request.tool, request.paths, request.title)
-    assert said == REQUESTS.get((agent, name))
+    messages = request and (request.tool, request.paths, request.title)
+    assert messages == REQUESTS.get((agent, name))
 
 
 def test_all_fields_of_a_request() -> None:
@@ -146,8 +146,8 @@ NEW = {"file_path": "/proj/other.txt"}
 
 
 def nested(decision: str, reason: str, **more: Any) -> dict[str, Any]:
-    said = {"permissionDecision": decision, "permissionDecisionReason": reason}
-    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said, **more}}
+    parsed = {"permissionDecision": decision, "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **parsed, **more}}
 
 
 ALLOWED: dict[str, Any] = {
@@ -185,9 +185,9 @@ CHANGED: dict[str, Any] = {
 @pytest.mark.parametrize("agent", OTHERS)
 def test_a_decision_is_in_the_format_of_the_cli(agent: str) -> None:
     one, event = load(agent), received(agent, GATES[agent])
-    assert spoke(one.allow(event)) == ALLOWED[agent]
-    assert spoke(one.deny(event, "no")) == DENIED[agent]
-    assert spoke(one.ask(event, "no")) == ASKED[agent]
+    assert reply_json(one.allow(event)) == ALLOWED[agent]
+    assert reply_json(one.deny(event, "no")) == DENIED[agent]
+    assert reply_json(one.ask(event, "no")) == ASKED[agent]
     assert one.nothing(event) == HookReply()
 
 
@@ -195,7 +195,7 @@ def test_a_decision_is_in_the_format_of_the_cli(agent: str) -> None:
 def test_a_changed_input_goes_with_the_allow(agent: str) -> None:
     one, event = load(agent), received(agent, GATES[agent])
     assert event.event in one.CHANGES_INPUT
-    assert spoke(one.allow(event, input=NEW)) == CHANGED[agent]
+    assert reply_json(one.allow(event, input=NEW)) == CHANGED[agent]
 
 
 def test_qwen_ignores_a_changed_input_and_so_it_is_never_offered() -> None:
@@ -205,16 +205,16 @@ def test_qwen_ignores_a_changed_input_and_so_it_is_never_offered() -> None:
 def test_a_question_that_the_cli_is_about_to_ask_is_answered() -> None:
     claude, asked = load("claude"), received("claude", "PermissionRequest_WebFetch")
     specific = {"hookEventName": "PermissionRequest"}
-    assert spoke(claude.allow(asked)) == {
+    assert reply_json(claude.allow(asked)) == {
         "hookSpecificOutput": {**specific, "decision": {"behavior": "allow"}}
     }
-    assert spoke(claude.deny(asked, "no")) == {
+    assert reply_json(claude.deny(asked, "no")) == {
         "hookSpecificOutput": {**specific, "decision": {"behavior": "deny", "message": "no"}}
     }
     assert claude.ask(asked, "no") == HookReply()
     copilot, asked = load("copilot"), received("copilot", "permissionRequest_bash")
-    assert spoke(copilot.allow(asked)) == {"behavior": "allow"}
-    assert spoke(copilot.deny(asked, "no")) == {"behavior": "deny", "message": "no"}
+    assert reply_json(copilot.allow(asked)) == {"behavior": "allow"}
+    assert reply_json(copilot.deny(asked, "no")) == {"behavior": "deny", "message": "no"}
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_a_question_that_the_cli_is_about_to_ask_is_answered() -> None:
     ],
 )
 def test_the_end_of_a_turn_can_be_postponed(agent: str, name: str, said: Any) -> None:
-    assert spoke(load(agent).go_on(received(agent, name), "more")) == said
+    assert reply_json(load(agent).go_on(received(agent, name), "more")) == said
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_the_end_of_a_turn_can_be_postponed(agent: str, name: str, said: Any) ->
     ],
 )
 def test_context_is_given_where_the_cli_supports_it(agent: str, name: str, said: Any) -> None:
-    assert spoke(load(agent).context(received(agent, name), "x")) == said
+    assert reply_json(load(agent).context(received(agent, name), "x")) == said
 
 
 @pytest.mark.parametrize("agent", agents_with_hooks())
@@ -300,10 +300,10 @@ def test_the_plugin_of_opencode_is_answered_in_its_own_format() -> None:
         paths=("/proj/made.txt",),
         call_id="c1",
     )
-    assert spoke(one.allow(event)) == {"decision": "allow"}
-    assert spoke(one.allow(event, input=NEW)) == {"decision": "allow", "input": NEW}
-    assert spoke(one.deny(event, "no")) == {"decision": "deny", "reason": "no"}
-    assert spoke(one.ask(event, "no")) == {"decision": "deny", "reason": "no"}
+    assert reply_json(one.allow(event)) == {"decision": "allow"}
+    assert reply_json(one.allow(event, input=NEW)) == {"decision": "allow", "input": NEW}
+    assert reply_json(one.deny(event, "no")) == {"decision": "deny", "reason": "no"}
+    assert reply_json(one.ask(event, "no")) == {"decision": "deny", "reason": "no"}
 
 
 def test_an_agent_without_hooks_is_reported_by_name() -> None:

@@ -1,4 +1,4 @@
-"""Git changes protected files that it tracks: to what the repository had, and to nothing else."""
+"""Git changes tracked protected files to their content in the repository, and to nothing else."""
 
 from __future__ import annotations
 
@@ -150,15 +150,16 @@ def test_refs_of_every_sort_are_known(tmp_path: Path) -> None:
     run("git", "pack-refs", "--all", cwd=tmp_path)
     run("git", "branch", "loose", cwd=tmp_path)
     run("git", "worktree", "add", "-q", "--detach", "../tree", "two", cwd=tmp_path)
-    said = run("git", "for-each-ref", "--format=%(objectname)", cwd=tmp_path).split()
+    messages = run("git", "for-each-ref", "--format=%(objectname)", cwd=tmp_path).split()
     for root in (tmp_path, tmp_path.parent / "tree"):
-        assert set(said) <= KnownCommits(root).tips
+        assert set(messages) <= KnownCommits(root).tips
     subprocess.run(["rm", "-rf", str(tmp_path.parent / "tree")], check=True)
     assert KnownCommits(tmp_path, until=1).tips == frozenset()
 
 
 def test_a_ref_that_moved_since_the_start_is_not_used(tmp_path: Path) -> None:
-    """Only HEAD's own branch is read at once; of all others what they are now is of no use."""
+    """Only the branch of HEAD is read immediately; for all others, only their state at the start
+    counts."""
     prepare(tmp_path)
     time.sleep(0.05)  # the clock of files goes in ticks
     own, two, none = (

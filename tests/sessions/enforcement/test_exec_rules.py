@@ -1,4 +1,4 @@
-"""Rules that deny commands hold in a session at execve, whatever the line looked like."""
+"""Rules that deny commands apply at execve in a session, however the line was written."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ NO_RM = Rule("no-rm", "deny", "use git rm", commands=("rm *",), source="rules.to
 
 
 def hidden(*words: str) -> dict[str, Any]:
-    """A step that runs these words by a line that does not hold them."""
+    """A step that runs these words by a line that does not contain them."""
     code = f"import os; os.execvp({words[0][:1]!r} + {words[0][1:]!r}, {list(words)!r})"
     return {"run": f"python3 -c {json.dumps(code)}"}
 
 
 async def play(session: Session, *steps: dict[str, Any], **more: Any) -> list[Entry]:
-    """Whatever is asked is allowed, or answered by `answer`."""
+    """Every request is allowed, or gets `answer`."""
     entries = []
     async with asyncio.timeout(30):
         async for entry in session.run(json.dumps(list(steps))):
@@ -96,7 +96,7 @@ async def allow(_: PermissionRequested) -> Answer:
     return Answer("allow")
 
 
-async def test_a_remembered_answer_applies_at_once_and_until_it_is_forgotten(
+async def test_a_remembered_answer_applies_at_once_and_until_it_is_removed(
     desk: Desk,
 ) -> None:
     session = await desk.start(rules=(NO_RM,), approve="ask")

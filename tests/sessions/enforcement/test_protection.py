@@ -1,4 +1,4 @@
-"""Whole sessions with an agent whose own shell writes protected names and reads denied files."""
+"""Whole sessions with an agent whose shell writes protected names and reads denied files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def namespace(refusals: dict[Level, str | None]) -> str:
 async def begin(
     desk: Desk, commands: Sequence[str], name: str = "", **run_settings: object
 ) -> Session:
-    """The agent runs each as a file, so that no reading of a command line helps."""
+    """The agent runs each as a file, so that the shell reader cannot help."""
     steps = []
     for number, text in enumerate(commands):
         path = desk.folder / f"step-{name}{number}.sh"
@@ -117,7 +117,7 @@ def changed(before: State, after: State) -> dict[str, tuple[object, object]]:
 async def test_no_random_writer_changes_a_protected_name(
     desk: Desk, level: str, count: int, seconds: float
 ) -> None:
-    """Another session in the same folder has writers of its own."""
+    """Another session in the same folder has separate writers."""
     seed = f"{level}-{os.environ.get('TILLERMAN_SEED', '1')}"
     prepare(desk.project, random.Random(seed))
     before = protected(desk.project)
@@ -228,11 +228,11 @@ git -C lib config --local --list
 
 
 def git_outcome(root: Path, bare: Path, tree: Path) -> list[str]:
-    """What git itself says of it, wherever it lies."""
-    said = run("sh", "-ec", SAYINGS, cwd=root)
+    """What git reports of it, in any of its folders."""
+    message = run("sh", "-ec", SAYINGS, cwd=root)
     for path, name in ((bare, "BARE"), (tree, "TREE"), (root, "ROOT")):
-        said = said.replace(str(path), name)
-    return sorted(said.splitlines())
+        message = message.replace(str(path), name)
+    return sorted(message.splitlines())
 
 
 async def test_ordinary_git_works_as_in_an_unwatched_repository(desk: Desk, level: str) -> None:

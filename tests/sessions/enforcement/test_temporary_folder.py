@@ -1,4 +1,5 @@
-"""A session's temporary folder is its user's alone, and goes even if its owner is killed."""
+"""A session's temporary folder is private to its user, and is removed even if its owner is
+killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions as documents."""
+"""Exported sessions."""
 
 from __future__ import annotations
 
@@ -235,9 +235,9 @@ def test_a_message_cannot_swallow_or_script_what_follows_it(said: str) -> None:
 
 
 def test_code_in_a_message_keeps_its_angle_brackets() -> None:
-    said = "use `List<String>` in\n```java\nList<String> x;\n```"
-    document = to_markdown(fold(log(MessageChunk(message_id="m1", text=said))))
-    assert said in document
+    message = "use `List<String>` in\n```java\nList<String> x;\n```"
+    document = to_markdown(fold(log(MessageChunk(message_id="m1", text=message))))
+    assert message in document
 
 
 class _Tags(HTMLParser):

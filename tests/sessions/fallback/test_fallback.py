@@ -1,4 +1,4 @@
-"""When an agent cannot go on: it is asked again, another takes over, or the turn fails."""
+"""When an agent fails: it is retried, another takes over, or the turn fails."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from tests.sessions.relay_desk import (
     Missing,
     Second,
+    agent_text,
     entries_of,
     fallback,
     notices,
     of,
-    said,
     script,
     start,
 )
@@ -77,7 +77,7 @@ async def test_the_next_agent_finishes_in_mid_task_from_a_handoff_summary(
         "## What remains\n> two\n",
     ):
         assert part in handed.text
-    assert handed.text in said(entries)  # the mock says what it was prompted with
+    assert handed.text in agent_text(entries)  # the mock repeats its prompt
     assert of(entries, TurnStarted) == [TurnStarted(origin="prompt", prompt="write one and two")]
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert of(entries, FilesChanged) == [
@@ -104,7 +104,7 @@ async def test_the_session_stays_with_the_agent_that_took_it_over(desk: Desk) ->
     again = await desk.sessions.resume(row, Second(), desk.spec(second), desk.run_settings())
     entries = await entries_of(again, "and now?")
     assert of(entries, UserMessage) == []  # it remembers by itself
-    assert "write one and two" in said(entries)
+    assert "write one and two" in agent_text(entries)
     assert desk.sessions.catalog.get(session.id).native_id == row.native_id
 
 
@@ -123,7 +123,7 @@ async def test_a_crash_before_any_output_falls_back_to_the_next_agent(desk: Desk
     first, second = script(desk, "a", [{"crash": 3}]), script(desk, "b", [{"say": "Hello."}])
     session = await start(desk, first, fallback(desk, (Second(), second)))
     entries = await entries_of(session)
-    assert (said(entries), session.result().fallback) == ("Hello.", True)
+    assert (agent_text(entries), session.result().fallback) == ("Hello.", True)
 
 
 async def test_a_crash_after_a_tool_has_run_does_not(desk: Desk) -> None:
@@ -187,7 +187,7 @@ async def test_an_agent_that_is_not_installed_is_skipped_at_the_start(desk: Desk
         fallback=fallback(desk, (Second(), second)),
     )
     entries = await entries_of(session)
-    assert said(entries) == "Hello."
+    assert agent_text(entries) == "Hello."
     assert session.result().fallback
     assert desk.sessions.catalog.get(session.id).agent == "second"
 
@@ -203,7 +203,9 @@ async def test_a_rate_limit_is_waited_for_and_the_same_agent_continues(desk: Des
     session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     entries = await entries_of(session)
     assert notices(entries) == [("retry", "mock is rate limited: retrying in 0.05 s")]
-    assert said(entries).endswith("I go on: Continue where you stopped: the rate limit is over.")
+    assert agent_text(entries).endswith(
+        "I go on: Continue where you stopped: the rate limit is over."
+    )
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert not session.result().fallback
 
@@ -214,7 +216,7 @@ async def test_a_rate_limit_longer_than_the_maximum_wait_falls_back(desk: Desk) 
     session = await start(desk, first, fallback(desk, (Second(), second), rules=rules))
     entries = await entries_of(session)
     assert [kind for kind, _ in notices(entries)] == ["retry", "retry", "fallback"]
-    assert said(entries) == "Hello."
+    assert agent_text(entries) == "Hello."
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -253,10 +255,10 @@ async def test_an_agent_that_cannot_resume_is_sent_the_earlier_conversation(desk
     path = script(desk, "b", [{"say": "{prompt}"}])
     again = await desk.sessions.resume(row, plain, desk.spec(path), desk.run_settings())
     entries = await entries_of(again, "what did you write?")
-    (told,) = of(entries, UserMessage)
-    assert "User:\n> write a file\nplain:\n> It is written." in told.text
-    assert "Write `a.txt`: completed" in told.text
-    assert said(entries) == f"{told.text}\nwhat did you write?"
+    (reported,) = of(entries, UserMessage)
+    assert "User:\n> write a file\nplain:\n> It is written." in reported.text
+    assert "Write `a.txt`: completed" in reported.text
+    assert agent_text(entries) == f"{reported.text}\nwhat did you write?"
     assert of(entries, TurnStarted)[0].prompt == "what did you write?"
     once_more = await entries_of(again, "thanks")
     assert of(once_more, UserMessage) == []
@@ -268,8 +270,8 @@ async def test_the_handoff_summary_in_the_log_is_the_one_sent(desk: Desk) -> Non
     entries = await entries_of(session, "write one and two")
     place = next(i for i, e in enumerate(entries) if isinstance(e.event, UserMessage))
     files = (FileChange("one.txt", "added", added=1, removed=0),)
-    told = account(entries[:place]).unfinished("the quota is used up", files)
-    assert entries[place].event == UserMessage(text=told, how="handoff")
+    reported = account(entries[:place]).unfinished("the quota is used up", files)
+    assert entries[place].event == UserMessage(text=reported, how="handoff")
 
 
 async def test_the_third_agent_is_sent_the_work_of_the_first_one(desk: Desk, project: Path) -> None:
@@ -280,17 +282,17 @@ async def test_the_third_agent_is_sent_the_work_of_the_first_one(desk: Desk, pro
     entries = await entries_of(session, "write one and two")
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert session.agent == "third"
-    told = [event.text for event in of(entries, UserMessage)]
-    assert len(told) == 2
-    assert all("Write `one.txt`: completed" in text for text in told)
+    reported = [event.text for event in of(entries, UserMessage)]
+    assert len(reported) == 2
+    assert all("Write `one.txt`: completed" in text for text in reported)
     assert sorted(path.name for path in project.glob("*.txt")) == ["one.txt", "two.txt"]
 
 
-async def test_after_a_second_wait_the_agent_is_still_told_to_continue(desk: Desk) -> None:
+async def test_after_a_second_wait_the_agent_is_still_prompted_to_continue(desk: Desk) -> None:
     path = script(desk, "a", [*HALF, BUSY], [BUSY], [{"say": "{prompt}"}])
     session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     entries = await entries_of(session)
-    assert said(entries).endswith("Continue where you stopped: the rate limit is over.")
+    assert agent_text(entries).endswith("Continue where you stopped: the rate limit is over.")
 
 
 async def test_prompts_for_a_waiting_turn_are_queued(desk: Desk) -> None:
@@ -304,7 +306,7 @@ async def test_prompts_for_a_waiting_turn_are_queued(desk: Desk) -> None:
         await session.idle()
     entries = log.since(session.id)
     assert of(entries, UserMessage) == [UserMessage(text="quick", how="queued")]
-    assert said(entries) == "One.Two."
+    assert agent_text(entries) == "One.Two."
 
 
 async def test_a_session_can_be_closed_during_a_handover(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""Agents that break the rules while a turn is passed on: it still ends once, and is one turn."""
+"""Agents that violate the protocol during a fallback: the turn still ends once, and is one turn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from tests.agents.plain import LONG_LIVED, python
-from tests.sessions.relay_desk import Second, entries_of, fallback, notices, of, said, script, start
+from tests.sessions.relay_desk import (
+    Second,
+    agent_text,
+    entries_of,
+    fallback,
+    notices,
+    of,
+    script,
+    start,
+)
 from tests.sessions.session_desk import Desk
 from tillerman.core.events import TurnEnded, TurnStarted
 from tillerman.core.failure import Failure
@@ -20,7 +29,7 @@ WORDS = {"type": "text", "id": "late", "text": "(one more thing) "}
 
 
 def slowly(fallback: FallbackPolicy, seconds: float = 0.5) -> FallbackPolicy:
-    """The next agent takes a while to be found."""
+    """Finding the next agent takes a while."""
     call = fallback._call
     assert call
 
@@ -43,7 +52,7 @@ async def test_output_of_an_agent_after_its_end_does_not_end_the_turn_of_the_nex
     entries = await entries_of(session)
     assert of(entries, TurnStarted) == [TurnStarted(origin="prompt", prompt="do it")]
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
-    assert said(entries).endswith("Done.")
+    assert agent_text(entries).endswith("Done.")
     assert [text for kind, text in notices(entries) if kind == "fallback"] == [
         "mock cannot continue (no money): second takes over"
     ]

@@ -1,4 +1,4 @@
-"""An agent that tries again by itself is stopped where no retry helps, or another can go on."""
+"""An agent that retries by itself is stopped if no retry helps, or another can continue."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_a_rate_limit_takes_the_fallback_when_it_is_first_reported(
     [FallbackRules(rate_limit="wait"), FallbackRules(rate_limit="switch")],
     ids=lambda one: one.rate_limit,
 )
-async def test_a_rate_limit_is_waited_for_where_the_rules_say_so_or_no_agent_remains(
+async def test_a_rate_limit_is_waited_for_by_rule_or_if_no_agent_remains(
     desk: Desk, rules: FallbackRules
 ) -> None:
     steps = [retry("rate_limited", retry_after=2), {"say": "It is over."}]

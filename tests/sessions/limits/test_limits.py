@@ -47,8 +47,8 @@ def failure(entries: list[Entry]) -> Failure | None:
 
 
 def usage(tokens: int, cost: float | None = None) -> dict[str, Any]:
-    told = {"input_tokens": tokens - 1, "output_tokens": 1, "cost_usd": cost}
-    return {"usage": {name: value for name, value in told.items() if value is not None}}
+    fields = {"input_tokens": tokens - 1, "output_tokens": 1, "cost_usd": cost}
+    return {"usage": {name: value for name, value in fields.items() if value is not None}}
 
 
 def begun(context: int) -> dict[str, Any]:
@@ -131,12 +131,14 @@ async def test_an_agent_that_ignores_a_cancel_is_killed(desk: Desk) -> None:
     steps = [{"deaf": True}, usage(10), {"sleep": 120}]
     async with asyncio.timeout(40):
         entries = [entry async for entry in session.run(json.dumps(steps))]
-    told = failure(entries)
-    assert told
-    assert told.kind == "token_limit"
+    reported = failure(entries)
+    assert reported
+    assert reported.kind == "token_limit"
 
 
-async def test_below_its_limits_nothing_happens_and_each_prompt_counts_anew(desk: Desk) -> None:
+async def test_below_its_limits_nothing_happens_and_each_prompt_counts_from_zero(
+    desk: Desk,
+) -> None:
     session = await desk.start(limits=TurnLimits(turns=2, cost=0.5, tokens=25))
     for _ in range(3):
         steps = [usage(20, 0.4), {"run": "true"}, {"say": "Two."}]
@@ -148,8 +150,8 @@ async def test_an_unreported_cost_is_computed_and_marked_as_computed(desk: Desk)
     steps = [{"send": {"type": "settings", "model": "sonnet-4.5"}}, usage(1_000_001)]
     session = await desk.start(limits=TurnLimits(cost=1.0))
     entries = [entry async for entry in session.run(json.dumps([*steps, LONG]))]
-    (told,) = [e.event for e in entries if isinstance(e.event, UsageReported)]
-    assert (told.cost_usd, told.priced) == (3.000015, "2026-09-22")
+    (reported,) = [e.event for e in entries if isinstance(e.event, UsageReported)]
+    assert (reported.cost_usd, reported.priced) == (3.000015, "2026-09-22")
     why = failure(entries)
     assert why
     assert why.kind == "cost_limit"
@@ -157,8 +159,8 @@ async def test_an_unreported_cost_is_computed_and_marked_as_computed(desk: Desk)
 
 async def test_no_cost_is_computed_for_a_model_without_a_price(desk: Desk) -> None:
     entries = await play(desk, TurnLimits(), usage(1_000))
-    (told,) = [e.event for e in entries if isinstance(e.event, UsageReported)]
-    assert (told.cost_usd, told.priced) == (None, None)
+    (reported,) = [e.event for e in entries if isinstance(e.event, UsageReported)]
+    assert (reported.cost_usd, reported.priced) == (None, None)
 
 
 def test_parallel_calls_are_one_round_and_subagents_count_for_nothing() -> None:
@@ -243,8 +245,8 @@ async def test_a_limit_that_cannot_be_enforced_yet_is_reported(desk: Desk) -> No
     steps = [{"run": "true"}, {"run": "true"}, {"run": "true"}, {"say": "Done."}, usage(30, 0.5)]
     entries = await play(desk, TurnLimits(cost=9, tokens=35), *steps)
     assert failure(entries) is None
-    told = [e.event for e in entries if isinstance(e.event, Notice)]
-    assert told == [
+    reported = [e.event for e in entries if isinstance(e.event, Notice)]
+    assert reported == [
         Notice(
             level="warning",
             kind="limit",
@@ -258,8 +260,8 @@ async def test_a_model_without_a_price_is_reported_while_nothing_else_is_known(d
     steps = [begun(10), {"say": "Working."}, usage(30, 0.5)]
     entries = await play(desk, TurnLimits(cost=9), *steps)
     assert failure(entries) is None
-    [told] = [e.event.text for e in entries if isinstance(e.event, Notice)]
-    assert told == "no price is known for mock-quick: --max-cost cannot stop mock yet"
+    [reported] = [e.event.text for e in entries if isinstance(e.event, Notice)]
+    assert reported == "no price is known for mock-quick: --max-cost cannot stop mock yet"
 
 
 async def test_background_work_is_ended_if_the_limit_is_exceeded_at_the_end_of_a_turn(
@@ -271,6 +273,21 @@ async def test_background_work_is_ended_if_the_limit_is_exceeded_at_the_end_of_a
         entries = [entry async for entry in session.run(json.dumps([later, usage(30)]))]
     assert failure(entries) is None
     assert "never" not in [e.event.text for e in entries if isinstance(e.event, MessageChunk)]
+
+
+async def test_no_queued_prompt_follows_a_turn_whose_end_shows_that_it_exceeded_its_limit(
+    desk: Desk,
+) -> None:
+    session = await desk.start(limits=TurnLimits(tokens=25))
+    await session.prompt(json.dumps([{"sleep": 3}, usage(30)]))
+    await session.prompt(json.dumps([{"say": "never"}]))
+    async with asyncio.timeout(30):
+        await session.idle()
+    entries = [entry async for entry in session.until_idle()]
+    assert failure(entries) is None
+    assert "never" not in [e.event.text for e in entries if isinstance(e.event, MessageChunk)]
+    told = [e.event.text for e in entries if isinstance(e.event, Notice)]
+    assert any("limit" in text for text in told), told
 
 
 async def test_a_turn_that_an_agent_begins_over_its_limit_is_stopped_at_once() -> None:
@@ -294,5 +311,5 @@ async def test_work_left_running_by_a_turn_is_under_its_time_limit_too(desk: Des
     async with asyncio.timeout(30):
         entries = [entry async for entry in session.run(json.dumps(steps))]
     assert failure(entries) is None
-    told = [e.event.text for e in entries if isinstance(e.event, Notice)]
-    assert told == ["background work was stopped: the turn exceeded its limit of 1 s"]
+    reported = [e.event.text for e in entries if isinstance(e.event, Notice)]
+    assert reported == ["background work was stopped: the turn exceeded its limit of 1 s"]

@@ -1,4 +1,4 @@
-"""A limit on cost, where the agent tells no cost and its model is known only once it runs."""
+"""A cost limit if the agent reports no cost and its model is known only once it runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def play(
     return await entries_of(session)
 
 
-async def test_the_turn_is_refused_before_the_agent_has_said_or_used_anything(desk: Desk) -> None:
+async def test_the_turn_is_refused_before_the_agent_has_output_or_usage(desk: Desk) -> None:
     entries = await play(desk, TurnLimits(cost=5))
     why = Failure(
         kind="cost_limit",

@@ -1,4 +1,4 @@
-"""What happens between an agent's line and the store."""
+"""The log stages between an agent's line and the store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tillerman.core.events import (
 
 
 async def test_every_entry_of_a_line_has_the_line(desk: Desk) -> None:
-    """A request and the answer that policy gave to it come of one line."""
+    """A request and the policy's answer to it come from one line."""
     session = await desk.start("permission")
     entries = [entry async for entry in session.run("go")]
     for entry in entries:
@@ -39,7 +39,7 @@ async def test_run_yields_the_session_from_its_first_entry_and_nothing_twice(des
     assert [entry.seq for entry in first + second] == list(range(1, len(first + second) + 1))
 
 
-async def test_when_the_store_refuses_an_entry_the_session_ends_and_says_so(desk: Desk) -> None:
+async def test_when_the_store_refuses_an_entry_the_session_ends_with_an_error(desk: Desk) -> None:
     session = await desk.start("hang")
     await session.prompt("go")
     async with asyncio.timeout(10):

@@ -1,4 +1,5 @@
-"""Past from the log, then live: the same entries for everybody, and little of them in memory."""
+"""The past from the log, then live: the same entries for every reader, and few of them in
+memory."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ PAGE = READ_BYTES // 4
 
 
 class Page(list[Entry]):
-    """A list that can be seen to be gone."""
+    """A list whose deletion can be observed."""
 
 
 pages: list[ref[Page]] = []
@@ -46,8 +47,10 @@ def broadcast(log: EventLog) -> Broadcast:
     return Broadcast("s", log, 0)
 
 
-def say(broadcast: Broadcast, log: EventLog, count: int = 1, *, stored: bool = True) -> list[Entry]:
-    """Entries as long as a page each. What is not stored can be had from memory alone."""
+def publish(
+    broadcast: Broadcast, log: EventLog, count: int = 1, *, stored: bool = True
+) -> list[Entry]:
+    """Publishes entries of a page each. What is not stored can only be in memory."""
     entries = [
         Entry(
             session="s", seq=seq, turn=1, at=AT, event=MessageChunk(message_id="m", text=f"{seq} ")
@@ -64,7 +67,7 @@ def say(broadcast: Broadcast, log: EventLog, count: int = 1, *, stored: bool = T
 
 
 def held() -> int:
-    """Pages that are in memory."""
+    """The pages in memory."""
     gc.collect()
     return sum(page() is not None for page in pages)
 
@@ -78,41 +81,41 @@ async def test_a_late_reader_sees_the_same_entries_as_an_early_one(
     broadcast: Broadcast, log: EventLog
 ) -> None:
     early = broadcast.entries()
-    said: list[object] = []
+    messages: list[object] = []
     seen: list[object] = []
     for _ in range(40):
-        said += say(broadcast, log)
+        messages += publish(broadcast, log)
         seen += await read(early, 1)
-    assert seen == said
-    assert await read(broadcast.entries(), 40) == said
+    assert seen == messages
+    assert await read(broadcast.entries(), 40) == messages
 
 
 async def test_entries_a_slow_reader_still_needs_come_from_memory(
     broadcast: Broadcast, log: EventLog
 ) -> None:
     slow = broadcast.entries()
-    said = say(broadcast, log, stored=False)
-    assert await read(slow, 1) == said
-    said = say(broadcast, log, RECENT_BYTES // PAGE // 2, stored=False)
-    assert await read(slow, len(said)) == said
+    reported = publish(broadcast, log, stored=False)
+    assert await read(slow, 1) == reported
+    reported = publish(broadcast, log, RECENT_BYTES // PAGE // 2, stored=False)
+    assert await read(slow, len(reported)) == reported
 
 
 async def test_a_reader_that_is_far_behind_reads_the_log(
     broadcast: Broadcast, log: EventLog
 ) -> None:
     slow = broadcast.entries()
-    said = say(broadcast, log)
-    assert await read(slow, 1) == said
-    said = say(broadcast, log, 2 * RECENT_BYTES // PAGE)
-    assert await read(slow, len(said)) == said
+    reported = publish(broadcast, log)
+    assert await read(slow, 1) == reported
+    reported = publish(broadcast, log, 2 * RECENT_BYTES // PAGE)
+    assert await read(slow, len(reported)) == reported
 
 
-async def test_entries_every_reader_has_are_not_kept_in_memory(
+async def test_entries_every_reader_has_are_dropped_from_memory(
     broadcast: Broadcast, log: EventLog
 ) -> None:
     readers = [broadcast.entries() for _ in range(2)]
     for _ in range(100):
-        say(broadcast, log)
+        publish(broadcast, log)
         for reader in readers:
             await read(reader, 1)
     assert held() <= READ_BYTES // PAGE + 1
@@ -122,8 +125,8 @@ async def test_a_reader_that_disconnected_holds_nothing_back(
     broadcast: Broadcast, log: EventLog
 ) -> None:
     gone = broadcast.pages()
-    say(broadcast, log)
+    publish(broadcast, log)
     await read(gone, 1)
     await gone.aclose()  # type: ignore[attr-defined]
-    say(broadcast, log, 100)
+    publish(broadcast, log, 100)
     assert held() <= READ_BYTES // PAGE + 1

@@ -1,4 +1,4 @@
-"""Words of an agent go to the log many at a time: the same as one by one."""
+"""Chunks are logged in batches, with the same result as one by one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from tests.sessions.session_desk import Desk
 from tillerman.core.agent import DecodedLine
 from tillerman.core.events import Event, MessageChunk, Notice, ThoughtChunk, encode
-from tillerman.sessions.log.disk_budget import DiskBudget
 from tillerman.sessions.log.sanitizer import ChunkBatch, EventSanitizer
+from tillerman.sessions.log.size_limits import DiskBudget
 from tillerman.supervision.secrets import Secrets
 
 SECRET = "correct-horse-battery-staple"
@@ -98,7 +98,7 @@ def test_a_secret_over_two_batches_is_found(intake: EventSanitizer) -> None:
 
 
 def test_text_over_the_turns_cap_is_dropped_chunk_by_chunk(intake: EventSanitizer) -> None:
-    """As many are kept as fit, wherever a batch ends."""
+    """As many are stored as fit, wherever a batch ends."""
 
     def kept(size: int) -> int:
         intake.new_turn()
@@ -114,7 +114,7 @@ def test_text_over_the_turns_cap_is_dropped_chunk_by_chunk(intake: EventSanitize
 
 
 async def test_every_chunk_is_an_entry_with_its_own_line(desk: Desk) -> None:
-    """In order, under the turn, found by the search, whatever came together in the pipe."""
+    """In order, under the turn, found by the search, whatever arrived together in the pipe."""
     words = " ".join(f"word{number}" for number in range(500))
     session = await desk.start()
     entries = [entry async for entry in session.run(json.dumps([{"say": words}]))]

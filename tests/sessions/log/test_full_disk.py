@@ -1,4 +1,5 @@
-"""A session on a volume that runs full: the agent is held back, says why, and goes on by itself."""
+"""A session on a volume that becomes full: the agent is paused with a notice, and resumes by
+itself."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import pytest
 from tests.sessions.session_desk import Desk
 from tillerman.core.events import Entry, MessageChunk, Notice, TurnEnded
 from tillerman.sessions.agent.host import SpillFile
-from tillerman.sessions.log.disk_budget import DiskBudget
+from tillerman.sessions.log.size_limits import DiskBudget
 from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session, read_all
 from tillerman.supervision.secrets import Secrets
@@ -33,7 +34,7 @@ LINES = 200
 
 @pytest.fixture
 def volume(tmp_path: Path) -> Iterator[Path]:
-    """The home of a desk, with room for a reserve and little more until the ballast goes."""
+    """The home of a desk, with room for a reserve and little more until the ballast is removed."""
     folder = tmp_path / "home"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(folder)]
@@ -54,7 +55,7 @@ async def desk(volume: Path, tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 class Talk:
-    """A turn of many long lines, and what the agent's own marks say of how far it came."""
+    """A turn of many long lines, and the progress that the agent recorded."""
 
     def __init__(self, desk: Desk) -> None:
         chance = random.Random(5)
@@ -68,7 +69,7 @@ class Talk:
         script.write_text(json.dumps([steps]))
         self.script = str(script)
 
-    def told(self) -> int:
+    def progress(self) -> int:
         return int(self._marks.read_text() or 0) if self._marks.exists() else 0
 
 
@@ -84,7 +85,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def at_rest(count: Callable[[], int]) -> int:
-    """What it counts to, once that has not changed for longer than an agent may be silent."""
+    """Its count, once it has not changed for longer than a pause of the agent."""
     async with asyncio.timeout(MAX_WAIT):
         while True:
             before = count()
@@ -130,7 +131,7 @@ async def test_a_full_disk_pauses_the_agent_with_a_notice_and_it_resumes_by_itse
 
     await until(lambda: desk.database.storage == "full")
     await until(lambda: storage_notices(seen) == ["error"])
-    assert await at_rest(talk.told) < LINES - 1
+    assert await at_rest(talk.progress) < LINES - 1
     printed = list(seen)
     assert not any(isinstance(entry.event, TurnEnded) for entry in printed)
     elsewhere = await asyncio.to_thread(read_elsewhere, desk, session.id)
@@ -140,7 +141,7 @@ async def test_a_full_disk_pauses_the_agent_with_a_notice_and_it_resumes_by_itse
     (volume / "ballast").unlink()
     async with asyncio.timeout(MAX_WAIT):
         await reading
-    assert talk.told() == LINES - 1
+    assert talk.progress() == LINES - 1
     assert seen[: len(printed)] == printed
     assert seen == list(read_all(desk.sessions.log, session.id))
     assert [e.event.text for e in seen if isinstance(e.event, MessageChunk)] == talk.texts

@@ -1,4 +1,4 @@
-"""How the store's thread calls into a loop: all of it, in order, and with few wake-ups."""
+"""How the store's thread calls into a loop: completely, in order, and with few wake-ups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tillerman.sessions.log.loop_waker import LoopWaker
 
 
 async def from_a_thread(calls: list[tuple[object, ...]]) -> None:
-    """All of them before the loop looks."""
+    """Schedules all of them before the loop runs."""
     loop = asyncio.get_running_loop()
     bell = LoopWaker.of(loop)
 

@@ -9,8 +9,8 @@ import pytest
 
 from tillerman.core.agent import DecodedLine
 from tillerman.core.events import Event, MessageChunk, Notice, Text, ToolFinished
-from tillerman.sessions.log.disk_budget import DiskBudget
 from tillerman.sessions.log.sanitizer import RAW_CAP, EventSanitizer
+from tillerman.sessions.log.size_limits import DiskBudget
 from tillerman.supervision.secrets import Secrets
 from tillerman.testing.test_host import FileSpill
 
@@ -47,7 +47,7 @@ def test_an_event_without_a_secret_is_stored_unchanged(sanitizer: EventSanitizer
 
 
 def test_a_secret_visible_only_in_the_event_is_found(sanitizer: EventSanitizer) -> None:
-    """Such as one that a wire put together from several lines."""
+    """For example one that a wire joined from several lines."""
     line = DecodedLine(b'{"rest": "staple"}', [result(f"it is {SECRET}")])
     taken = stored(sanitizer, CLEAN, line)
     assert taken == [(RAW, [HELLO]), (line.raw, [result("it is [secret:KEY]")])]
@@ -62,8 +62,8 @@ def test_a_secret_visible_only_in_the_line_is_found(sanitizer: EventSanitizer) -
 def test_a_secret_in_text_beside_a_tool_result_is_found(sanitizer: EventSanitizer) -> None:
     text = DecodedLine(None, [MessageChunk(message_id="m", text=f"it is {SECRET}, yes")])
     taken = list(sanitizer.sanitize([text, CLEAN]))
-    said = [e.text for line in taken for e in line.events if isinstance(e, MessageChunk)]
-    assert "".join(said) == "it is [secret:KEY], yes"
+    messages = [e.text for line in taken for e in line.events if isinstance(e, MessageChunk)]
+    assert "".join(messages) == "it is [secret:KEY], yes"
 
 
 def test_a_secret_in_a_very_long_line_is_found(sanitizer: EventSanitizer) -> None:
@@ -74,10 +74,10 @@ def test_a_secret_in_a_very_long_line_is_found(sanitizer: EventSanitizer) -> Non
 
 
 def test_held_back_text_comes_before_the_tool_result(sanitizer: EventSanitizer) -> None:
-    """It might have been the beginning of a secret."""
+    """It might have been the start of a secret."""
     begun = DecodedLine(None, [MessageChunk(message_id="m", text=f"so {SECRET[:12]}")])
     taken = [*sanitizer.sanitize([begun]), *sanitizer.sanitize([DecodedLine(b"{}", [result("a")])])]
     events = [event for line in taken for event in line.events]
-    said = "".join(event.text for event in events if isinstance(event, MessageChunk))
-    assert said == f"so {SECRET[:12]}"
+    message = "".join(event.text for event in events if isinstance(event, MessageChunk))
+    assert message == f"so {SECRET[:12]}"
     assert events[-1] == result("a")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.core.events import Diff, Event, Text, ToolFinished, ToolStarted
-from tillerman.sessions.log.size_caps import LONGEST_TITLE, SizeCaps
+from tillerman.sessions.log.size_limits import LONGEST_TITLE, SizeCaps
 from tillerman.supervision.secrets import Secrets
 from tillerman.testing.test_host import FileSpill
 

@@ -1,4 +1,4 @@
-"""No kind of event passes the cap of a turn's log without bound."""
+"""No kind of event passes the cap of a turn's log without a bound."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tillerman.core.events import (
     TurnEnded,
     encode,
 )
-from tillerman.sessions.log.disk_budget import LEAST_STEERING, DiskBudget
 from tillerman.sessions.log.sanitizer import EventSanitizer
+from tillerman.sessions.log.size_limits import LEAST_STEERING, DiskBudget
 from tillerman.supervision.secrets import Secrets
 from tillerman.testing.test_host import FileSpill
 
@@ -59,7 +59,7 @@ def intake(tmp_path: Path) -> EventSanitizer:
     )
 
 
-def kept(intake: EventSanitizer, events: list[Event]) -> list[Event]:
+def stored(intake: EventSanitizer, events: list[Event]) -> list[Event]:
     received = [DecodedLine(encode(event), [event]) for event in events]
     return [event for one in intake.sanitize(received) for event in one.events]
 
@@ -69,7 +69,7 @@ def test_the_events_others_wait_for_are_bounded_too_and_their_loss_is_reported(
     intake: EventSanitizer, kind: str
 ) -> None:
     flood = [KINDS[kind](number) for number in range(3_000)]
-    events = kept(intake, [*flood, AT_REST, *flood[:10], AT_REST, END])
+    events = stored(intake, [*flood, AT_REST, *flood[:10], AT_REST, END])
 
     assert 2 * sum(len(encode(event)) for event in events) < LEAST_STEERING + 2 * CAP
     assert events[-2:] == [AT_REST, END]
@@ -80,16 +80,16 @@ def test_the_events_others_wait_for_are_bounded_too_and_their_loss_is_reported(
 
 
 def test_the_next_turn_has_the_whole_cap_again(intake: EventSanitizer) -> None:
-    kept(intake, [_asked(number) for number in range(3_000)])
+    stored(intake, [_asked(number) for number in range(3_000)])
     intake.flush()
     intake.new_turn()
-    assert kept(intake, [_asked(1), AT_REST]) == [_asked(1), AT_REST]
+    assert stored(intake, [_asked(1), AT_REST]) == [_asked(1), AT_REST]
 
 
 def test_a_long_title_is_cut_and_no_secret_with_it(intake: EventSanitizer) -> None:
     text = "x" * 1_990 + SECRET + "y" * 100_000
     tasks = tuple(BackgroundTask(str(number), text) for number in range(300))
-    asked, changed = kept(intake, [_asked(1, text), BackgroundChanged(tasks=tasks[:2])])
+    asked, changed = stored(intake, [_asked(1, text), BackgroundChanged(tasks=tasks[:2])])
     short = "x" * 1_990 + "[secret:KE…"
     assert asked == _asked(1, short)
     assert changed == BackgroundChanged(
@@ -99,4 +99,6 @@ def test_a_long_title_is_cut_and_no_secret_with_it(intake: EventSanitizer) -> No
 
 def test_no_more_tasks_are_stored_than_are_read(intake: EventSanitizer) -> None:
     tasks = tuple(BackgroundTask(str(number)) for number in range(300))
-    assert kept(intake, [BackgroundChanged(tasks=tasks)]) == [BackgroundChanged(tasks=tasks[:200])]
+    assert stored(intake, [BackgroundChanged(tasks=tasks)]) == [
+        BackgroundChanged(tasks=tasks[:200])
+    ]

@@ -1,4 +1,4 @@
-"""An agent that claims to ask, and acts unasked or against the answer, is ended."""
+"""An agent that declares to request approval, and runs calls without or against it, is ended."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HINT = "its processes were terminated; check its changes, run `tillerman doctor 
 
 
 class Claims(StdioAgent):
-    """The mock, which says that it asks before it writes and runs commands."""
+    """The mock, which declares that it requests writes and commands."""
 
     def __init__(self, name: str = "mock") -> None:
         super().__init__(replace(INFO, name=name, asks=ASKS), MockWire)
@@ -129,7 +129,7 @@ async def test_an_embedded_agent_that_declares_not_to_ask_runs_under_auto(desk: 
 
 
 def asked_and_ran(call_id: str) -> list[Step]:
-    """What an agent says that asks, and does not wait for the answer."""
+    """Messages of an agent that sends a request, and does not wait for the answer."""
     call = {"id": call_id, "tool": "run", "input": {"command": "make"}}
     return [
         {"send": {"type": "call", **call}},
@@ -349,7 +349,7 @@ def test_an_answer_to_a_request_that_names_no_call_is_for_one_call_of_its_class(
 
 
 def test_a_call_that_was_allowed_once_may_be_asked_about_again_and_denied() -> None:
-    """As where a command failed in the sandbox, and wants to leave it."""
+    """For example a command that failed in the sandbox, to be run outside of it."""
     watched = Watched("shell")
     watched.allow("c")
     watched.allow("c", option="deny")
@@ -365,7 +365,7 @@ def test_a_call_that_was_finally_denied_does_not_run_though_it_was_allowed_befor
     assert watched.alarms == ["Mock ran Bash although it was denied"]
 
 
-def test_a_part_of_a_command_may_be_denied_while_the_command_goes_on() -> None:
+def test_a_part_of_a_command_may_be_denied_while_the_command_continues() -> None:
     watched = Watched("shell")
     watched.allow("c")
     watched.allow("c", "WebFetch", option="deny")
@@ -432,7 +432,7 @@ def test_a_command_that_the_agent_refused_by_itself_did_not_run(said: str) -> No
     assert watched.alarms == []
 
 
-def test_it_is_reported_once_and_a_new_agent_is_checked_anew() -> None:
+def test_it_is_reported_once_and_a_new_agent_is_checked_again() -> None:
     watched = Watched("shell")
     watched.call("a")
     watched.call("b")

@@ -1,4 +1,4 @@
-"""An answer of "always": a rule of the session or of the user's state for the project."""
+"""An answer of "always": a rule of the session, or of the project in the user's state."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from tillerman.sessions.permissions.session_rules import SessionRules
 from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 
-ONCE = Answer("deny")  # who is asked says so
+ONCE = Answer("deny")  # this call only
 ASKED = ("deny", "person", "test")
 RUN = {"run": "echo one >> ran.txt"}
 
 
 async def play(session: Session, *steps: dict[str, Any], answer: Answer | None = None) -> list[Any]:
-    """Option, by and surface of each answer; whatever is asked gets `answer`."""
-    told: list[Entry] = []
+    """Option, source and surface of each answer; every request gets `answer`."""
+    reported: list[Entry] = []
     async with asyncio.timeout(20):
         async for entry in session.run(json.dumps(list(steps))):
-            told.append(entry)
+            reported.append(entry)
             if answer and isinstance(entry.event, PermissionRequested | QuestionAsked):
                 with suppress(RequestNotOpen):  # a rule was quicker
                     session.answer(entry.event.request_id, answer, surface="test")
     return [
         (e.event.answer.option, e.event.by, e.event.surface)
-        for e in told
+        for e in reported
         if isinstance(e.event, RequestAnswered)
     ]
 
@@ -83,7 +83,7 @@ async def test_only_the_same_is_allowed_always(desk: Desk) -> None:
     assert await play(session, *others, answer=ONCE) == [ASKED, ASKED]
 
 
-async def test_the_session_remembers_in_its_log_whoever_runs_it(desk: Desk) -> None:
+async def test_the_session_stores_rules_in_its_log_for_any_owner(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     await play(session, RUN, answer=Answer("allow", remember="session"))
     await session.close()
@@ -139,8 +139,8 @@ async def test_project_rules_are_stored_in_the_users_state_and_not_in_the_projec
     (desk.project / "made.txt").unlink()
     assert tree(desk) == before
     remembered = ProjectRules.of(desk.paths, desk.project)
-    told = f"allow writes of {desk.project}/made.txt"
-    assert [kept.rule.told for kept in remembered.kept()] == [told]
+    message = f"allow writes of {desk.project}/made.txt"
+    assert [stored.rule.told for stored in remembered.kept()] == [message]
     assert stat.S_IMODE(remembered.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(remembered.path.parent.stat().st_mode) == 0o700
 
@@ -183,7 +183,7 @@ async def test_always_also_answers_the_other_open_requests(desk: Desk) -> None:
     both = {"parallel": [RUN, {**RUN}, {"run": "touch other"}]}
     await session.prompt(json.dumps([both]))
     asked: list[str] = []
-    settled: list[Any] = []
+    resolved: list[Any] = []
     async with asyncio.timeout(20):
         async for entry in session.until_idle():
             match entry.event:
@@ -192,10 +192,10 @@ async def test_always_also_answers_the_other_open_requests(desk: Desk) -> None:
                     if len(asked) == 3:
                         session.answer(asked[1], Answer("allow", remember="session"))
                 case RequestAnswered() as event:
-                    settled.append((event.request_id, event.by))
-                    if len(settled) == 2:
+                    resolved.append((event.request_id, event.by))
+                    if len(resolved) == 2:
                         session.answer(asked[2], Answer("deny"))
-    assert settled == [(asked[1], "person"), (asked[0], "policy"), (asked[2], "person")]
+    assert resolved == [(asked[1], "person"), (asked[0], "policy"), (asked[2], "person")]
 
 
 async def test_an_agents_native_always_is_never_chosen(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""An answer is for the request that was seen, whatever the agent calls its requests."""
+"""An answer is for the request that was shown, whatever ids the agent uses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ask(command: str, call_id: str, request_id: str = "r1") -> Step:
 
 
 async def run(session: Session, *answers: tuple[str, Answer]) -> list[Event]:
-    """Each answer is given when a request of that name comes."""
+    """Each answer is given when a request with that id arrives."""
     log: list[Event] = []
     left = list(answers)
     async with asyncio.timeout(10):
@@ -79,7 +79,7 @@ async def test_an_answer_is_not_used_for_a_later_request_of_the_same_id(desk: De
 
 
 async def pass_on(desk: Desk, session: Session, name: str, *steps: Step) -> Session:
-    """To an agent that counts its requests from the beginning."""
+    """Switches to an agent that counts its requests from the beginning."""
     await session.close()
     desk.agent = StdioAgent(replace(INFO, name=name), MockWire)
     return await desk.resume(session.id, script(desk, *steps), approve="ask")

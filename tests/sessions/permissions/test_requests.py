@@ -1,4 +1,4 @@
-"""Requests of a session: each answered once, by policy, person or clock, in whatever order."""
+"""Requests of a session: each answered once, by policy, user or timeout, in any order."""
 
 from __future__ import annotations
 
@@ -148,14 +148,14 @@ async def test_an_answer_to_a_withdrawn_request_is_refused(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     steps = [{"write": "a", "text": "1", "withdraw": 0.2}, {"say": "{answer}"}]
     await session.prompt(json.dumps(steps))
-    told: list[Entry] = []
+    reported: list[Entry] = []
     async with asyncio.timeout(20):
         async for entry in session.until_idle():
-            told.append(entry)
+            reported.append(entry)
             if isinstance(entry.event, RequestAnswered):
                 with pytest.raises(RequestNotOpen):
                     session.answer(entry.event.request_id, Answer("allow"))
-    (answered,) = answers([entry.event for entry in told])
+    (answered,) = answers([entry.event for entry in reported])
     assert (answered.by, answered.answer) == ("withdrawn", Answer("deny"))
     assert desk.sessions.catalog.open_requests() == []
     assert not (desk.project / "a").exists()
@@ -170,15 +170,15 @@ async def test_a_withdrawal_after_the_answer_is_no_second_answer(desk: Desk) -> 
         "by": "withdrawn",
     }
     await session.prompt(json.dumps([{"write": "a", "text": "1"}, {"send": gone}, {"send": gone}]))
-    told: list[Event] = []
+    reported: list[Event] = []
     async with asyncio.timeout(20):
         async for entry in session.until_idle():
-            told.append(entry.event)
+            reported.append(entry.event)
             if isinstance(entry.event, PermissionRequested):
                 assert entry.event.request_id == "r1.2"
                 session.answer("r1.2", Answer("allow"))
-    assert [one.by for one in answers(told)] == ["person"]
-    strays = [one.text for one in told if isinstance(one, Notice) and one.kind == "stray"]
+    assert [one.by for one in answers(reported)] == ["person"]
+    strays = [one.text for one in reported if isinstance(one, Notice) and one.kind == "stray"]
     assert strays == ["the agent resolved request r1.2, which was already resolved"] * 2
 
 
@@ -197,13 +197,13 @@ async def test_any_request_id_of_an_agent_can_be_answered(desk: Desk, id: str) -
     session = await desk.start(approve="ask")
     ask = {"type": "ask", "request_id": id, "tool": "run", "input": {"command": "make"}}
     await session.prompt(json.dumps([{"send": ask}, {"sleep": 0.5}]))
-    told: list[Event] = []
+    reported: list[Event] = []
     async with asyncio.timeout(20):
         async for entry in session.until_idle():
-            told.append(entry.event)
+            reported.append(entry.event)
             if isinstance(entry.event, PermissionRequested):
                 attached = desk.sessions.attach(desk.sessions.catalog.get(session.id))
                 await attached.answer(entry.event.request_id, Answer("deny"))
-    (answered,) = answers(told)
+    (answered,) = answers(reported)
     assert (answered.by, answered.answer) == ("person", Answer("deny"))
     assert desk.sessions.catalog.open_requests() == []

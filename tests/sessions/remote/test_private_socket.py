@@ -1,4 +1,4 @@
-"""A socket for this user alone, opened while the rest of the process goes on."""
+"""A socket for this user alone, opened while the rest of the process continues."""
 
 from __future__ import annotations
 

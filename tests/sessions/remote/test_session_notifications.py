@@ -1,4 +1,5 @@
-"""Watchers hear of sessions through pipes: at once, without polling, and nobody waits for them."""
+"""Watchers get session notifications through pipes: at once, without polling, and without
+blocking."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from tillerman.sessions.remote.session_notifications import SessionNotifications
 
 
 async def received(notifications: SessionNotifications, count: int) -> list[str | None]:
-    told: list[str | None] = []
+    reported: list[str | None] = []
     async with asyncio.timeout(10):
         async for session in notifications:
-            told.append(session)
-            if len(told) == count:
+            reported.append(session)
+            if len(reported) == count:
                 break
-    return told
+    return reported
 
 
 async def test_every_watcher_is_notified_of_every_session_in_order(tmp_path: Path) -> None:
@@ -60,16 +61,18 @@ def test_the_pipe_of_a_killed_watcher_is_removed(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-async def test_a_sleeping_watcher_blocks_nobody_and_then_reads_everything(tmp_path: Path) -> None:
+async def test_a_sleeping_watcher_blocks_no_session_and_then_reads_everything(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "watchers"
     with SessionNotifications(folder) as notifications:
         began = time.monotonic()
         for number in range(20_000):
             notify(folder, f"session-{number:06}")
         assert time.monotonic() - began < 10
-        told = await received(notifications, 1_000)
-        assert told[0] == "session-000000"
-        assert None in told
+        reported = await received(notifications, 1_000)
+        assert reported[0] == "session-000000"
+        assert None in reported
 
 
 async def test_a_file_that_is_not_a_pipe_is_left(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A command of the user's reads each prompt first, and what it refuses is not sent."""
+"""A user's command checks each prompt first, and a refused prompt is not sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transition table of a turn: complete, and true to how a turn goes."""
+"""The transition table of a turn: complete, and consistent with real turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A check after each turn: the agent goes on until it succeeds, or has been told often enough."""
+"""A check after each turn: the agent continues until it succeeds, or the maximum is reached."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def prompts(entries: list[Entry]) -> list[str | None]:
 
 def notices(entries: list[Entry]) -> list[tuple[str, str]]:
     events = [entry.event for entry in entries]
-    kept = [event for event in events if isinstance(event, Notice) and event.kind == "session"]
-    return [(event.level, event.text) for event in kept]
+    stored = [event for event in events if isinstance(event, Notice) and event.kind == "session"]
+    return [(event.level, event.text) for event in stored]
 
 
 async def test_the_agent_is_sent_failures_until_the_check_passes(desk: Desk) -> None:
@@ -83,12 +83,23 @@ async def test_nothing_is_checked_after_a_turn_that_failed(desk: Desk) -> None:
     assert not (desk.project / "checked").exists()
 
 
+async def test_prompts_of_the_user_come_before_the_next_attempt(desk: Desk) -> None:
+    slow: list[dict[str, Any]] = [{"sleep": 0.5}, {"say": "Done."}]
+    session = await start(desk, UntilSettings("false", rounds=1), slow, SAY, SAY, SAY)
+    await session.prompt("go")
+    await session.prompt("mine")
+    async with asyncio.timeout(MAX_WAIT):
+        await session.idle()
+    entries = [entry async for entry in session.until_idle()]
+    assert prompts(entries)[:2] == ["go", "mine"]
+
+
 async def test_only_the_end_of_long_output_is_sent(desk: Desk) -> None:
     session = await start(desk, UntilSettings("seq 100000; echo last >&2; false", rounds=1))
     entries = await played(session, "go")
-    told = prompts(entries)[1] or ""
-    assert told.endswith("100000\nlast")
-    assert len(told) < TAIL + 200
+    message = prompts(entries)[1] or ""
+    assert message.endswith("100000\nlast")
+    assert len(message) < TAIL + 200
 
 
 def wait_until(condition: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a session's workspace processes when nobody serves it any more."""
+"""Workspace processes of a session that is no longer served."""
 
 from __future__ import annotations
 

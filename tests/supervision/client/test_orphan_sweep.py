@@ -1,4 +1,4 @@
-"""Sweeping touches only what is proved to be left of a warden that nobody looks after."""
+"""Sweeping only kills processes proved to be left by a dead warden."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Start = Callable[..., subprocess.Popen[bytes]]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a process that sleeps, as somebody else's child would."""
+    """Starts a process that sleeps, as a child of another program."""
     started: list[subprocess.Popen[bytes]] = []
 
     def popen(**options: object) -> subprocess.Popen[bytes]:

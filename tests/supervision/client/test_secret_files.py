@@ -1,4 +1,4 @@
-"""Secret words of a command line reach their program in files, and nobody else."""
+"""Secret arguments of a command line reach only their program, in files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def argv(content: str = CANARY) -> list[Word]:
     return ["sh", "-c", SHOW, "sh", SecretFile("--config=", content.encode())]
 
 
-async def said(child: Child) -> list[str]:
+async def output_lines(child: Child) -> list[str]:
     os.set_blocking(child.stdout, True)
     text = b""
     async with asyncio.timeout(10):
@@ -30,21 +30,21 @@ async def said(child: Child) -> list[str]:
 async def test_a_program_finds_its_file_and_no_command_line_has_its_content(
     warden: WardenClient, tmp_path: Path
 ) -> None:
-    content, mode, words = await said(await warden.spawn(argv(), cwd="/", env=PATH))
+    content, mode, words = await output_lines(await warden.spawn(argv(), cwd="/", env=PATH))
     assert (content, mode) == (CANARY, "600")
     assert f" sh --config={tmp_path}" in words
     assert CANARY not in words
 
 
 async def test_each_program_reads_its_own(warden: WardenClient) -> None:
-    texts = [await said(await warden.spawn(argv(text), cwd="/", env=PATH)) for text in "ab"]
+    texts = [await output_lines(await warden.spawn(argv(text), cwd="/", env=PATH)) for text in "ab"]
     assert [text[0] for text in texts] == ["a", "b"]
 
 
 async def test_the_file_is_removed_with_the_warden(warden: WardenClient, tmp_path: Path) -> None:
-    await said(await warden.spawn(argv(), cwd="/", env=PATH))
-    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert CANARY.encode() in [path.read_bytes() for path in kept]
+    await output_lines(await warden.spawn(argv(), cwd="/", env=PATH))
+    stored = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert CANARY.encode() in [path.read_bytes() for path in stored]
     await warden.close()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
@@ -52,7 +52,7 @@ async def test_the_file_is_removed_with_the_warden(warden: WardenClient, tmp_pat
 async def test_a_variable_names_a_file_of_its_own(warden: WardenClient) -> None:
     show = 'cat "$SETTINGS"; echo; stat -c %a "$SETTINGS"'
     env = {**PATH, "SETTINGS": SecretFile("", CANARY.encode())}
-    assert await said(await warden.spawn(["sh", "-c", show], cwd="/", env=env)) == [
+    assert await output_lines(await warden.spawn(["sh", "-c", show], cwd="/", env=env)) == [
         CANARY,
         "600",
         "",
@@ -65,5 +65,5 @@ async def test_a_folder_of_secret_files_has_them_where_they_are_looked_for(
     show = 'cd "${1#--plugin=}"; cat a/b.json top.json; echo; stat -c %a . a a/b.json'
     folder = SecretFolder("--plugin=", {"a/b.json": b"{}", "top.json": CANARY.encode()})
     words: list[Word] = ["sh", "-c", show, "sh", folder]
-    told = ["{}" + CANARY, "700", "700", "600", ""]
-    assert await said(await warden.spawn(words, cwd="/", env=PATH)) == told
+    reported = ["{}" + CANARY, "700", "700", "600", ""]
+    assert await output_lines(await warden.spawn(words, cwd="/", env=PATH)) == reported

@@ -1,4 +1,4 @@
-"""The filter's program, run by an interpreter of BPF: also for machines that are not at hand."""
+"""The filter's program, run by a BPF interpreter: also for other architectures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Denied commands at execve, by the real kernel: what is refused, what goes on, what it costs."""
+"""Denied commands at execve, with the real kernel: what is refused, what runs, and the cost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def gated(tmp_path: Path, tools: Path) -> AsyncIterator[Gated]:
 
 
 async def ran(gated: Gated, text: str, folder: Path) -> Ran:
-    """That the denied program did not run; what came of it."""
+    """Asserts that the denied program did not run; returns the result."""
     mark = folder / "ran"
     done = await gated.run(text, folder, {"RAN": str(mark)})
     assert not mark.exists(), done
@@ -73,7 +73,7 @@ async def test_the_programs_inside_of_busybox_are_denied_as_well(tmp_path: Path)
 
 
 async def test_a_changed_copy_is_not_known_again(gated: Gated, tools: Path, tmp_path: Path) -> None:
-    """What is promised is a guard rail, not a wall."""
+    """This is a guard rail, not a security boundary."""
     text = f"cp {tools}/forbidden copy; printf x >> copy; ./copy a"
     done = await gated.run(text, tmp_path, {"RAN": str(tmp_path / "ran")})
     assert (done.code, done.refused, (tmp_path / "ran").exists()) == (0, [], True)
@@ -123,7 +123,7 @@ void _start(void) {
 
 
 def i386_program(path: bytes) -> bytes:
-    """A 32-bit ELF file that calls execve(path, {"x", "a", 0}, 0), made by hand."""
+    """A hand-made 32-bit ELF file that calls execve(path, {"x", "a", 0}, 0)."""
     base, start = 0x08048000, 52 + 32
     code = bytearray(
         b"\xb8\x0b\0\0\0"  # mov eax, 11
@@ -216,19 +216,19 @@ async def test_rules_that_change_reach_a_program_that_runs(
     os.mkfifo(tmp_path / "go")
     text = "permitted; echo $?; read line < go; permitted; echo $?"
     child = await gated.start(["/bin/sh", "-c", text], tmp_path, {"RAN": str(tmp_path / "ran")})
-    assert await said(child) == "0\n"
+    assert await next_line(child) == "0\n"
     settings = gate_settings("on", rules=[deny("permitted")], path=gated.path)
     assert settings
     gated.warden.update_exec_policy(settings["policy"])
     while (await gated.run("forbidden a", tmp_path, {"RAN": "/dev/null"})).refused:
         pass  # the gate has read the update once it no longer denies this
     await go(tmp_path)
-    assert await said(child) == "126\n"
+    assert await next_line(child) == "126\n"
     await child.wait()
 
 
 async def go(folder: Path) -> None:
-    """Lets a program on that reads a line from the pipe `go`."""
+    """Lets a program continue that reads a line from the pipe `go`."""
     async with asyncio.timeout(10):
         while True:
             try:
@@ -241,8 +241,8 @@ async def go(folder: Path) -> None:
             return
 
 
-async def said(child: ChildProcess) -> str:
-    """The next that it writes."""
+async def next_line(child: ChildProcess) -> str:
+    """The next line that it writes."""
     os.set_blocking(child.stdout, True)
     async with asyncio.timeout(10):
         return (await asyncio.to_thread(os.read, child.stdout, 1000)).decode()
@@ -250,7 +250,7 @@ async def said(child: ChildProcess) -> str:
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110  # nobody can be asked to tell
+        while not holds():  # noqa: ASYNC110  # there is no notification
             await asyncio.sleep(0.005)
 
 
@@ -270,11 +270,11 @@ async def test_when_the_gate_is_killed_nothing_more_runs(gated: Gated, tmp_path:
     os.mkfifo(tmp_path / "go")
     text = "echo ready; read line < go; env true; echo $?"
     child = await gated.start(["/bin/sh", "-c", text], tmp_path)
-    assert await said(child) == "ready\n"
+    assert await next_line(child) == "ready\n"
     os.kill(gated.gate_pid(), signal.SIGKILL)
     await until(lambda: gated.states == [True, False])
     await go(tmp_path)
-    assert await said(child) == "126\n"
+    assert await next_line(child) == "126\n"
     await child.wait()
     again = await gated.run("env true; forbidden a; echo $?", tmp_path)
     assert (again.out, again.refused) == ("126\n", ["forbidden a"])
@@ -284,7 +284,7 @@ async def test_while_the_gate_is_stopped_programs_wait(gated: Gated, tmp_path: P
     os.mkfifo(tmp_path / "go")
     text = "env true; echo ready; read line < go; env true; echo end"
     child = await gated.start(["/bin/sh", "-c", text], tmp_path)
-    assert await said(child) == "ready\n"
+    assert await next_line(child) == "ready\n"
     gate = gated.gate_pid()
     os.kill(gate, signal.SIGSTOP)
     await go(tmp_path)
@@ -292,7 +292,7 @@ async def test_while_the_gate_is_stopped_programs_wait(gated: Gated, tmp_path: P
         async with asyncio.timeout(0.3):
             await child.wait()
     os.kill(gate, signal.SIGCONT)
-    assert await said(child) == "end\n"
+    assert await next_line(child) == "end\n"
     await child.wait()
 
 
@@ -321,7 +321,7 @@ async def test_the_gate_ends_with_its_warden(tmp_path: Path, level: Level) -> No
 
 
 async def test_a_returning_harness_brings_its_own_rules(tmp_path: Path, tools: Path) -> None:
-    """What lasts without a harness is still judged."""
+    """Processes that outlive a harness are still checked."""
     path = f"{tools}:{PATH}"
     first, second = (
         gate_settings("on", rules=[deny(name)], path=path) for name in ("forbidden", "permitted")
@@ -413,7 +413,7 @@ async def test_ordinary_work_continues(gated: Gated, tmp_path: Path) -> None:
 
 
 async def test_signals_do_not_interrupt_an_exec(gated: Gated, tmp_path: Path) -> None:
-    """As Go's runtime sends them: a process is signalled while its exec waits for the answer."""
+    """As Go's runtime does: a process gets signals while its exec waits for the answer."""
     code = """
 import os, signal
 signal.signal(signal.SIGURG, lambda *_: None)
@@ -485,7 +485,7 @@ print([libc.syscall(438, found, number, 0) for number in range(20)])
 async def test_the_warden_reads_for_an_unprivileged_gate(
     gated: Gated, tools: Path, tmp_path: Path
 ) -> None:
-    """As under Yama, where only ancestors of a process may look into it."""
+    """As under Yama, where only ancestors of a process may read its memory."""
     settings = {**gated.enforcement["exec"], "memory_by_warden": True}
     gated.enforcement = {"exec": settings}
     text = (
@@ -504,7 +504,7 @@ async def test_the_warden_reads_for_an_unprivileged_gate(
 async def test_a_harness_inside_a_harness_is_refused_or_runs_without_the_gate(
     gated: Gated, tmp_path: Path
 ) -> None:
-    """There can be one listener above a program; the outer rules hold inside."""
+    """There can be one listener above a program; the outer rules apply inside."""
     inner = """
 import asyncio, sys
 sys.path[:0] = sys.argv[1:3]
@@ -586,7 +586,7 @@ def test_an_ordinary_user_does_not_have_it_by_default(
 def test_a_program_an_ordinary_users_gate_cannot_read_is_refused(
     ordinary_user: kills.Stage, users_folder: Path
 ) -> None:
-    """A program that made itself unreadable, and a program file that is closed to readers."""
+    """A program that made itself unreadable, and a program file without read permission."""
     hidden = (
         "python3 -c 'import ctypes, os; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0);"
         ' os.execv("/bin/true", ["true"])\'; echo $?'

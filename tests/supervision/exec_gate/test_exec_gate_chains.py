@@ -1,7 +1,7 @@
-"""Random chains of programs that run programs: a denied one never runs, its permitted twin does.
+"""Random chains of programs that run programs: a denied one never runs, a permitted copy does.
 
 Two programs differ only in their names and in one string. Each chain is run with both: whether a
-program ran is told by a file that only the program itself makes.
+program ran is shown by a file that only the program itself creates.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def shell(name: str) -> Callable[[Words, random.Random], Words]:
 
 
 def spelled(words: Words, dice: random.Random) -> str:
-    """The same command line as a shell may be given it."""
+    """The same command line in another shell spelling."""
     name, *rest = words
     quoted = shlex.join(rest)
     half = dice.randrange(1, len(name)) if len(name) > 1 else 1
@@ -58,7 +58,7 @@ def spelled(words: Words, dice: random.Random) -> str:
 
 
 def located(words: Words) -> Words:
-    """By its path: busybox has programs of its own, with other options."""
+    """By its path: busybox has built-in programs, with other options."""
     return [shutil.which(words[0]) or words[0], *words[1:]]
 
 
@@ -160,7 +160,7 @@ async def check(gated: Gated, tools: Path, folder: Path, seed: int) -> None:
         home = folder / f"{seed}-{name}"
         home.mkdir()
         words = [*place(kind, tools / name, home), "a", "b c"]
-        chain = dice.sample(usable(), dice.randrange(1, 5))  # nobody can be traced twice
+        chain = dice.sample(usable(), dice.randrange(1, 5))  # no process can be traced twice
         for wrapper in chain:
             words = WRAPPERS[wrapper](words, dice)
         mark = home / "ran"

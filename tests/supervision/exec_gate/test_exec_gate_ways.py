@@ -1,4 +1,4 @@
-"""The ways to run a program, by the real kernel: a denied one does not run by any of them."""
+"""The ways to run a program, with the real kernel: a denied one does not run by any of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gated(tmp_path_factory: pytest.TempPathFactory, tools: Path) -> AsyncIterator[Gated]:
-    """One for all ways: to start it takes longer than to run a program."""
+    """One for all ways: starting it takes longer than running a program."""
     records = tmp_path_factory.mktemp("records")
     async with Gated.open(records, deny("forbidden *"), path=f"{tools}:{PATH}") as opened:
         yield opened
@@ -129,7 +129,7 @@ async def test_a_denied_program_does_not_run_by_any_way_python_has(
 async def test_the_same_ways_run_a_program_that_is_not_denied(
     way: str, gated: Gated, tools: Path, tmp_path: Path
 ) -> None:
-    """Else the test above could pass for another reason."""
+    """Otherwise the test above could pass for another reason."""
     text = WAYS[way]
     needs(text)
     mark = tmp_path / "ran"

@@ -1,4 +1,4 @@
-"""What is enforced and what is advice, and why: as doctor and `policy explain` tell it."""
+"""What is enforced and what is advisory, and why: as doctor and `policy explain` report it."""
 
 from __future__ import annotations
 

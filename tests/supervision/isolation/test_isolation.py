@@ -51,7 +51,7 @@ ACTS = {
 
 @pytest.fixture
 def victim(place: Place) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the same user, that works in the folder outside."""
+    """A process of the same user, in the folder outside."""
     with subprocess.Popen(
         ["/bin/cat"],
         stdin=subprocess.PIPE,
@@ -231,9 +231,9 @@ for number in sys.argv[1:]:
 def test_the_filter_answers_instead_of_the_kernel(place: Place, isolation: str) -> None:
     """bpf, keyctl, io_uring_setup, unshare, mount, clone3, and getpid of another ABI."""
     calls = ["321", "250", "425", "272", "165", "435", str(0x40000000 + 39)]
-    said = place.script(isolation, CALLS, *calls).out.splitlines()
+    messages = place.script(isolation, CALLS, *calls).out.splitlines()
     refused = "Operation not permitted"
-    assert said == [refused] * 5 + ["Function not implemented", refused]
+    assert messages == [refused] * 5 + ["Function not implemented", refused]
 
 
 OLD_CALL = """
@@ -411,9 +411,9 @@ def test_a_command_does_not_open_a_folder_by_its_own_path_or_home(
 
 def test_variables_that_point_outside_are_not_passed_on(place: Place, isolation: str) -> None:
     outward = {"SSH_AUTH_SOCK": "/a", "XDG_RUNTIME_DIR": "/b", "DBUS_SESSION_BUS_ADDRESS": "c"}
-    said = place.run(isolation, "env", env={**outward, "KEPT": "yes"}).out.splitlines()
-    assert "KEPT=yes" in said
-    assert [line for line in said if line.partition("=")[0] in outward] == []
+    messages = place.run(isolation, "env", env={**outward, "KEPT": "yes"}).out.splitlines()
+    assert "KEPT=yes" in messages
+    assert [line for line in messages if line.partition("=")[0] in outward] == []
 
 
 def test_a_library_that_the_command_names_is_not_loaded_before_it_is_confined(

@@ -1,4 +1,4 @@
-"""The filter of system calls, run step by step for each machine it is written for."""
+"""The system call filter, run step by step for each architecture it supports."""
 
 from __future__ import annotations
 

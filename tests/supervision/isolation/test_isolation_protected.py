@@ -1,4 +1,4 @@
-"""Protected names under high: read-only where they exist, and nothing in their place elsewhere."""
+"""Protected names under high: read-only where they exist, and never created elsewhere."""
 
 from __future__ import annotations
 

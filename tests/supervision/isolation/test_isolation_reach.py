@@ -26,7 +26,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def closed(machine: Path, name: str) -> list[str]:
-    """The levels at which the file is closed."""
+    """The levels at which the file is not readable."""
     path = machine / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():

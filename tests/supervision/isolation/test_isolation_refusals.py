@@ -1,4 +1,4 @@
-"""A level that the machine cannot give is refused, with what mends it, and no command runs."""
+"""A level that the machine does not support is refused with a hint, and no command runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def installed() -> None:
 
 
 def namespace(place: Place, *flags: str) -> list[str]:
-    """An own namespace, in which something can be taken away without anybody else noticing."""
+    """A separate namespace, in which something can be removed without affecting others."""
     mapped = ["--user", "--map-root-user"] if place.stage.user or os.geteuid() else []
     return ["unshare", *mapped, *flags]
 
@@ -53,22 +53,22 @@ def possible(place: Place, around: Sequence[str]) -> None:
 
 def refused(place: Place, level: str, around: Sequence[str]) -> Refused:
     possible(place, around)
-    said = place.ask(level, "sh", "-c", "echo ran > ran", around=around)
-    assert isinstance(said, Refused), said
+    reported = place.ask(level, "sh", "-c", "echo ran > ran", around=around)
+    assert isinstance(reported, Refused), reported
     assert list(place.workspace.iterdir()) == []
-    assert said.exit_code == 4
-    assert said.message.startswith(f"isolation level {level} is not available here: ")
-    return said
+    assert reported.exit_code == 4
+    assert reported.message.startswith(f"isolation level {level} is not available here: ")
+    return reported
 
 
 def test_without_bubblewrap_high_is_refused_and_other_levels_work(place: Place) -> None:
     hide = "for each in /usr/bin/bwrap /usr/local/bin/bwrap; do"
     hide += ' test ! -e $each || mount --bind /dev/null $each || exit; done; exec "$@"'
     around = [*namespace(place, "--mount"), "sh", "-c", hide, "sh"]
-    said = refused(place, "high", around)
-    assert said.message.endswith("bubblewrap (bwrap) is not installed")
-    assert "install" in said.hint
-    assert "bubblewrap" in said.hint
+    reported = refused(place, "high", around)
+    assert reported.message.endswith("bubblewrap (bwrap) is not installed")
+    assert "install" in reported.hint
+    assert "bubblewrap" in reported.hint
     assert isinstance(place.ask("medium", "true", around=around), Ran)
 
 
@@ -77,9 +77,9 @@ def test_without_user_namespaces_high_is_refused_with_the_switch(
 ) -> None:
     close = 'echo 0 > /proc/sys/user/max_user_namespaces || exit; exec "$@"'
     around = ["unshare", "--user", "--map-root-user", "sh", "-c", close, "sh"]
-    said = refused(place, "high", around)
-    assert "bwrap: " in said.message
-    assert said.hint == "sysctl -w user.max_user_namespaces=15000"
+    reported = refused(place, "high", around)
+    assert "bwrap: " in reported.message
+    assert reported.hint == "sysctl -w user.max_user_namespaces=15000"
 
 
 def is_root(place: Place) -> bool:
@@ -95,14 +95,14 @@ def lying(place: Place, number: int, *, first: int = -1, error: int = 0) -> list
     [(38, "no Landlock: Function not implemented"), (95, "Landlock is disabled")],
 )
 def test_without_landlock_medium_is_refused(place: Place, number: int, reason: str) -> None:
-    said = refused(place, "medium", lying(place, CREATE_RULESET, error=number))
-    assert said.message.endswith(reason)
-    assert said.hint
+    reported = refused(place, "medium", lying(place, CREATE_RULESET, error=number))
+    assert reported.message.endswith(reason)
+    assert reported.hint
 
 
 def test_a_kernel_that_claims_to_confine_and_does_not_is_detected(place: Place) -> None:
-    said = refused(place, "medium", lying(place, RESTRICT_SELF))
-    assert said.message.endswith(
+    reported = refused(place, "medium", lying(place, RESTRICT_SELF))
+    assert reported.message.endswith(
         "a confined command could still write outside the workspace, read a secret outside,"
         " signal a process outside" + (", change a kernel setting" if is_root(place) else "")
     )
@@ -111,8 +111,8 @@ def test_a_kernel_that_claims_to_confine_and_does_not_is_detected(place: Place) 
 def test_a_kernel_that_claims_to_filter_and_does_not_is_detected(place: Place) -> None:
     if (number := PRCTL.get(os.uname().machine)) is None:
         pytest.skip("no filter for this machine")
-    said = refused(place, "medium", lying(place, number, first=SET_SECCOMP))
-    assert said.message.endswith(
+    reported = refused(place, "medium", lying(place, number, first=SET_SECCOMP))
+    assert reported.message.endswith(
         "a confined command could still send by UDP, connect to a socket outside"
     )
 
@@ -140,6 +140,8 @@ def test_a_bubblewrap_that_leaves_the_network_open_is_detected(
 def test_an_outdated_bubblewrap_is_distinguished_from_a_forbidding_kernel(
     place: Place, installed: None
 ) -> None:
-    said = refused(place, "high", with_bubblewrap(place, "echo Unknown option --size >&2; exit 1"))
-    assert said.message.endswith("Unknown option --size")
-    assert said.hint == "install bubblewrap 0.8 or newer; use medium"
+    reported = refused(
+        place, "high", with_bubblewrap(place, "echo Unknown option --size >&2; exit 1")
+    )
+    assert reported.message.endswith("Unknown option --size")
+    assert reported.hint == "install bubblewrap 0.8 or newer; use medium"

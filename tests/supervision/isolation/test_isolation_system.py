@@ -1,4 +1,4 @@
-"""What of a home and of PATH a confined command may read."""
+"""What a confined command may read of the home and of PATH."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def opened(home: Path, *path: Path | str) -> list[str]:
 ALWAYS = [".cargo/bin", ".cargo/registry", ".local/bin", ".nvm"]
 
 
-def test_toolchains_of_the_home_are_open_without_what_lies_beside_them(home: Path) -> None:
+def test_toolchains_of_the_home_are_readable_without_their_siblings(home: Path) -> None:
     assert opened(home) == ALWAYS
 
 
@@ -46,7 +46,7 @@ def test_a_folder_on_path_is_open_and_so_is_its_installation(home: Path) -> None
 
 
 @pytest.mark.parametrize("word", [".ssh", ".config/tool/bin", ".", "..", ".local", ".cargo"])
-def test_nothing_that_holds_keys_or_lies_among_them_is_opened(home: Path, word: str) -> None:
+def test_no_file_with_keys_or_among_them_is_readable(home: Path, word: str) -> None:
     assert opened(home, home / word, (home / word).resolve()) == ALWAYS
 
 

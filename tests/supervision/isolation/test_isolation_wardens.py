@@ -81,9 +81,9 @@ def test_a_command_is_confined_at_every_level_of_supervision(place: Place, isola
         timeout=90,
     )
     assert ran.returncode == 0, ran.stderr
-    said: dict[str, list[Any]] = json.loads(ran.stdout)
-    assert {"subreaper basic", f"subreaper {isolation}", f"group {isolation}"} <= said.keys()
-    for where, (code, out, error) in said.items():
+    parsed: dict[str, list[Any]] = json.loads(ran.stdout)
+    assert {"subreaper basic", f"subreaper {isolation}", f"group {isolation}"} <= parsed.keys()
+    for where, (code, out, error) in parsed.items():
         if where.endswith("basic"):
             assert (code, out) == (0, "in\nuntold"), (where, error)
         else:

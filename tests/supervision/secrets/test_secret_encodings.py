@@ -1,4 +1,4 @@
-"""A registered secret is found in every encoding that the documents name, however it is cut."""
+"""A registered secret is found in every documented encoding, wherever it is cut."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _lines(text: str, width: int) -> bytes:
 
 
 def _run(*words: str) -> Encoder:
-    """What a program of the system makes of it; the secret is on its standard input."""
+    """The output of a system program, with the secret on its standard input."""
     return lambda text: subprocess.run(
         words, input=text.encode(), capture_output=True, check=True
     ).stdout.strip()
@@ -203,7 +203,7 @@ SPELLINGS = [encode for name in ENCODERS if name != "shell" for encode in ENCODE
 
 
 def entangled(chance: Random, values: list[str]) -> bytes:
-    """Secrets in many spellings, some cut short, among what is, or looks like, an escape."""
+    """Secrets in many encodings, some truncated, among real and apparent escapes."""
     parts: list[bytes] = []
     for _ in range(chance.randrange(1, 4)):
         encoded = chance.choice(SPELLINGS)(chance.choice(values))
@@ -213,7 +213,7 @@ def entangled(chance: Random, values: list[str]) -> bytes:
 
 
 def redacted_by_every_pattern(text: bytes, values: list[str]) -> bytes:
-    """Without an index that tells which are worth a try."""
+    """Redacts with every pattern, without the index that selects candidates."""
     patterns = [form.pattern for value in values for form in forms_of("KEY", value)]
     done = b""
     while matches := [match for one in patterns if (match := one.search(text))]:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import random
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from tillerman.core.events import (
     ToolStarted,
     UsageReported,
 )
-from tillerman.supervision.secrets import Redactor, Secrets, TextRedactor
+from tillerman.supervision.secrets import Redactor, Secrets, TextRedactor, key_patterns
 
 KEY = "Zq8/fX+2w'Lp<7&Rt=1Vb 9Nc\"e"
 LONG = "c0ffee-Kx81jQzT7vYwR5uNsB3mHaD9eG2pLf4iXoC6tZ"
@@ -198,7 +199,7 @@ _neighbours = st.one_of(
 
 
 @given(_neighbours, st.sampled_from(sorted(ORDINARY_KEYS)), _neighbours, st.data())
-def test_a_well_known_key_is_found_whatever_stands_around_it(
+def test_a_well_known_key_is_found_in_any_context(
     before: str, name: str, after: str, data: st.DataObject
 ) -> None:
     """In a text, in JSON, and in a stream that is cut anywhere."""
@@ -217,7 +218,7 @@ def test_a_well_known_key_is_found_whatever_stands_around_it(
 
 
 def any_part(key: str, shown: str) -> bool:
-    """Twelve characters of it, which its head alone does not have."""
+    """Twelve characters of it that its head alone does not contain."""
     return any(key[at : at + 12] in shown for at in range(len(key) - 11))
 
 
@@ -392,3 +393,14 @@ def test_a_value_is_redacted_as_each_text_in_it_is_by_itself(value: object) -> N
         return one
 
     assert SECRETS.redact_value(value) == each(value)
+
+
+def test_the_quick_search_finds_the_shapes_whose_anchor_is_there() -> None:
+    pick = random.Random(3)
+    anchors = [shape.anchor for shape in key_patterns.SHAPES]
+    for _ in range(2_000):
+        parts = pick.choices([*anchors, b"x", b"sk", b"I", b"J", b" "], k=pick.randint(0, 4))
+        text = b" ".join(parts)
+        wanted = {shape for shape in key_patterns.SHAPES if shape.anchor in text}
+        found = key_patterns.shapes_in(text)
+        assert set(found) == wanted and len(found) == len(wanted), text

@@ -1,4 +1,4 @@
-"""Mounts in a keeper's namespace, against a real kernel: what a program can no longer do."""
+"""Mounts in a keeper's namespace, with a real kernel: what a program can no longer do."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def plan(root: Path, **also: list[bytes]) -> list[tuple[bytes, ...]]:
 async def shell(
     warden: WardenClient, root: Path, text: str, **how: object
 ) -> tuple[str, ChildProcess]:
-    """All that it wrote, once it ended."""
+    """All its output, after its end."""
     enforcement = {"mounts": {"plan": plan(root), **how}}
     child = await warden.spawn(
         ["sh", "-c", f"exec 2>&1; {text}"], cwd=root, env=PATH, enforcement=enforcement
@@ -86,7 +86,7 @@ LIMITED = (((resource.RLIMIT_FSIZE, 1 << 30),), None, None, None, ())
 async def commands(
     warden: WardenClient, root: Path, texts: Sequence[str], rules: object = None
 ) -> list[str]:
-    """What each wrote to a file; all but the first are run by a keeper that was started early."""
+    """The output files of commands; all but the first are run by a prestarted keeper."""
     wrote = []
     for number, text in enumerate(texts):
         folder = root.with_name(f"output-{number}")
@@ -210,8 +210,8 @@ _ATTACKS = {
 async def test_no_way_around_the_mounts_works(
     attack: str, warden: WardenClient, workspace: Path
 ) -> None:
-    said, _ = await shell(warden, workspace, f"{_ATTACKS[attack]}; true")
-    assert SECRET not in said
+    reported, _ = await shell(warden, workspace, f"{_ATTACKS[attack]}; true")
+    assert SECRET not in reported
     assert untouched(workspace)
 
 
@@ -230,11 +230,11 @@ async def test_the_program_keeps_other_capabilities_and_gives_up_six_sets(
 ) -> None:
     text = "grep Cap /proc/self/status"
     if start == "with pipes":
-        said, _ = await shell(warden, workspace, text)
+        reported, _ = await shell(warden, workspace, text)
     else:
         rules = LIMITED if start == "forked" else None
-        _, said = await commands(warden, workspace, ["true", text], rules)
-    sets = {line.split(":")[0]: int(line.split()[1], 16) for line in said.splitlines()}
+        _, reported = await commands(warden, workspace, ["true", text], rules)
+    sets = {line.split(":")[0]: int(line.split()[1], 16) for line in reported.splitlines()}
     dropped = sum(1 << number for number in (2, 16, 17, 19, 21, 22, 27, 39))
     assert {name: value & dropped for name, value in sets.items()} == dict.fromkeys(sets, 0)
     if os.geteuid() == 0:
@@ -246,21 +246,21 @@ async def test_debuggers_and_the_agents_own_sandbox_still_work(
 ) -> None:
     if not all(map(shutil.which, ("strace", "bwrap"))):
         pytest.skip("no strace or no bwrap")
-    said, _ = await shell(
+    reported, _ = await shell(
         warden,
         workspace,
         "strace -f -o log sh -c 'echo traced'; bwrap --unshare-user --unshare-pid --unshare-net"
         " --ro-bind / / --dev /dev --proc /proc --bind $PWD $PWD --die-with-parent"
         " sh -c 'echo boxed > new; cat new'",
     )
-    assert said == "traced\nboxed\n"
+    assert reported == "traced\nboxed\n"
 
 
 async def test_nothing_of_ours_is_seen_by_git_and_ordinary_git_works(
     warden: WardenClient, workspace: Path
 ) -> None:
     git = "git -c user.name=a -c user.email=a@b"
-    said, _ = await shell(
+    reported, _ = await shell(
         warden,
         workspace,
         f"git status --short; echo x > new.py; git add -A && {git} commit -qm two && git stash -q;"
@@ -268,7 +268,7 @@ async def test_nothing_of_ours_is_seen_by_git_and_ordinary_git_works(
         " && git gc -q && git worktree add -q ../wt && git clone -q . ../clone"
         " && git status --short && git ls-tree -r --name-only HEAD",
     )
-    assert said.splitlines() == [
+    assert reported.splitlines() == [
         *("?? .claude/", "?? .mcp.json"),
         *(".claude/settings.json", ".gitignore", ".mcp.json", "main.py", "new.py"),
     ]
@@ -288,10 +288,10 @@ async def test_what_is_renamed_over_from_outside_is_mounted_again(
     assert await warden.mount(plan(workspace)) == {}
     os.write(child.stdin, b"echo evil > .mcp.json\n")
     os.set_blocking(child.stdout, True)
-    said = ""
-    while "done" not in said:
-        said += os.fsdecode(await asyncio.to_thread(os.read, child.stdout, 1000))
-    assert "Read-only file system" in said
+    message = ""
+    while "done" not in message:
+        message += os.fsdecode(await asyncio.to_thread(os.read, child.stdout, 1000))
+    assert "Read-only file system" in message
     assert (workspace / ".mcp.json").read_text() == "the user's own edit\n"
     await child.kill()
     assert await child.wait() == Exit(None, signal.SIGKILL)
@@ -349,7 +349,7 @@ async def test_a_prestarted_program_gets_protections_known_later(
 async def test_commands_with_output_files_are_held_to_it_too(
     warden: WardenClient, workspace: Path, tmp_path: Path
 ) -> None:
-    """The first has a keeper made for it, the second takes the spare one."""
+    """The first has a new keeper, the second uses the prestarted one."""
     for name in ("first", "second"):
         folder = tmp_path / name
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""The keeper that is made before it is needed."""
+"""The keeper that is started before it is needed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def ended(job: FileBackedProcess) -> ProcessEnded:
 
 
 async def spare_of(warden: WardenClient, forked: bool) -> tuple[int, ...]:
-    """The keeper, and the process that waits if there is one, once nothing else is there."""
+    """The keeper, and the waiting process if there is one, once no other process is left."""
 
     def alone() -> bool:
         keepers = children(warden.pid)

@@ -1,4 +1,4 @@
-"""The twelve statuses, on real repositories and what the real `gh` said."""
+"""The twelve statuses, on real repositories and recorded output of `gh`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GhStandIn:
 
 @pytest.fixture
 def branch(repository: Path, git: Git, tmp_path: Path) -> Path:
-    """All of it is on a remote."""
+    """A branch that is completely on a remote."""
     publish(repository, git, tmp_path / "hub.git")
     return repository
 
 
-async def look(folder: Path) -> Breadcrumb:
+async def status_of(folder: Path) -> Breadcrumb:
     repository = await read_repository(folder)
     return crumb(repository, await GitHub().pull_request(repository))
 
@@ -40,7 +40,7 @@ async def test_without_a_pull_request_the_status_comes_from_git_alone(
     gh.fails("no pull request")
     for step in BEFORE[name]:
         change(branch, git, step)
-    found = await look(branch)
+    found = await status_of(branch)
     assert (found.status.label, found.unavailable) == (name.split(maxsplit=1)[0], None)
 
 
@@ -51,11 +51,11 @@ async def test_with_a_pull_request_its_status_wins_over_git(
     if dirty:
         change(branch, git, "commit")
         change(branch, git, "dirty")
-    told = {}
+    fields = {}
     for recording in RECORDED:
         gh.shows(recording)
-        told[recording] = (await look(branch)).status.label
-    assert told == RECORDED
+        fields[recording] = (await status_of(branch)).status.label
+    assert fields == RECORDED
 
 
 async def test_conflicts_in_the_work_tree_are_conflicts_of_an_open_pull_request(
@@ -69,27 +69,27 @@ async def test_conflicts_in_the_work_tree_are_conflicts_of_an_open_pull_request(
     with pytest.raises(AssertionError):
         git("merge", "main")
     gh.shows("pr_approved")
-    assert (await look(branch)).status.label == "MERGE CONFLICTS"
+    assert (await status_of(branch)).status.label == "MERGE CONFLICTS"
     gh.shows("pr_merged")
-    assert (await look(branch)).status.label == "MERGED"
+    assert (await status_of(branch)).status.label == "MERGED"
     gh.fails("no pull request")
-    assert (await look(branch)).status.label == "DIRTY"
+    assert (await status_of(branch)).status.label == "DIRTY"
 
 
 def test_each_status_has_its_color_action_and_skill() -> None:
-    told = {one.label: (one.color, one.action, one.skill) for one in STATUSES}
-    assert told == ACTIONS
+    fields = {one.label: (one.color, one.action, one.skill) for one in STATUSES}
+    assert fields == ACTIONS
 
 
 async def test_it_formats_as_a_path(gh: GhStandIn, branch: Path, git: Git) -> None:
     gh.shows("pr_approved")
-    text = (await look(branch)).text
+    text = (await status_of(branch)).text
     assert text == "work › feature/greeting › APPROVED (PR #42) [Merge PR]"
     gh.fails("no pull request")
-    assert (await look(branch)).text == "work › feature/greeting › LOCAL [Create PR]"
+    assert (await status_of(branch)).text == "work › feature/greeting › LOCAL [Create PR]"
     git("switch", "--quiet", "--detach")
     commit = git("rev-parse", "HEAD")[:8]
-    assert (await look(branch)).text == f"work › detached at {commit} › LOCAL [Create PR]"
+    assert (await status_of(branch)).text == f"work › detached at {commit} › LOCAL [Create PR]"
 
 
 @pytest.mark.parametrize("case", ["not signed in", "rate limited", "remote is not GitHub"])
@@ -98,6 +98,6 @@ async def test_without_a_pull_request_status_the_git_half_stays_with_a_hint(
 ) -> None:
     gh.fails(case)
     change(branch, git, "dirty")
-    found = await look(branch)
+    found = await status_of(branch)
     assert found.status.label == "DIRTY"
     assert found.unavailable and found.unavailable.hint

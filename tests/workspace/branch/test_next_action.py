@@ -35,19 +35,19 @@ def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GhStandIn:
 
 @pytest.fixture
 def branch(repository: Path, git: Git, tmp_path: Path) -> Path:
-    """A branch of its own, pushed; `main` is the remote's default."""
+    """A separate branch, pushed; `main` is the remote's default."""
     publish(repository, git, tmp_path / "hub.git", own_commit=True)
     return repository
 
 
-async def look(folder: Path, github: GitHub) -> Breadcrumb:
+async def status_of(folder: Path, github: GitHub) -> Breadcrumb:
     repository = await read_repository(folder)
     return crumb(repository, await github.pull_request(repository))
 
 
 async def ready(folder: Path, tmp_path: Path, **environment: str) -> Action:
     github = GitHub()
-    found = await look(folder, github)
+    found = await status_of(folder, github)
     paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "tillerman"), "HOME": str(tmp_path)})
     skill = find_skill(paths, folder, found.status.skill).skill
     return await prepare(found, skill, github, environment)
@@ -106,7 +106,7 @@ async def test_only_a_branch_that_was_merged_at_its_current_commit_is_deleted_by
     assert (await ready(branch, tmp_path)).commands[-1][2] == "-d"
 
 
-# -- what stands in the way ------------------------------------------------------------------------
+# -- obstacles -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ async def test_reviews_are_quoted_with_author_and_location(
     gh: GhStandIn, branch: Path, tmp_path: Path
 ) -> None:
     gh.shows("pr_changes_requested", baseRefName="main")
-    told = (RECORDINGS / "pr_review_comments.json").read_text()
-    gh.answer("pr", "view", "42", "--json", "reviews,comments", stdout=told)
+    message = (RECORDINGS / "pr_review_comments.json").read_text()
+    gh.answer("pr", "view", "42", "--json", "reviews,comments", stdout=message)
     inline = [{"user": {"login": "second"}, "path": "a.py", "line": 3, "body": "```\nWhy?\x1b[2J"}]
     gh.answer("api", stdout=json.dumps(inline))
     prompt = (await ready(branch, tmp_path)).prompt
@@ -287,8 +287,8 @@ async def test_a_push_runs_no_hook_and_no_program_of_the_repository(
         git("config", key, str(program))
     git("config", "push.gpgSign", "false")
     git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--allow-empty", "-m", "more")
-    said = await run(branch, "git", "push", "origin", PUSH)
-    assert said.code == 0, said.err
+    output = await run(branch, "git", "push", "origin", PUSH)
+    assert output.code == 0, output.err
     assert git("rev-parse", "feature/greeting", cwd=tmp_path / "hub.git") == git(
         "rev-parse", "HEAD"
     )
@@ -323,9 +323,9 @@ async def test_a_repository_cannot_send_a_push_to_a_program_or_a_folder(
         git("config", "protocol.file.allow", "always")
     git("config", "remote.origin.url", url.format(marker=marker, hub=hub))
     git("commit", "--quiet", "--allow-empty", "-m", "more")
-    said = await run(branch, "git", "push", "origin", PUSH)
-    assert said.code != 0
-    assert b"not allowed" in said.err
+    output = await run(branch, "git", "push", "origin", PUSH)
+    assert output.code != 0
+    assert b"not allowed" in output.err
     assert not marker.exists()
 
 
@@ -337,7 +337,7 @@ async def test_a_merged_branch_is_cleaned_up(
     git("branch", "--set-upstream-to=origin/main", "main")
     gh.shows("pr_merged", headRefOid=git("rev-parse", "HEAD"))
     for command in (await ready(branch, tmp_path)).commands:
-        said = await run(branch, *command)
-        assert said.code == 0, said.err
+        output = await run(branch, *command)
+        assert output.code == 0, output.err
     assert git("branch", "--format=%(refname:short)") == "main"
     assert (branch / "a.py").read_text() == "ours\n"

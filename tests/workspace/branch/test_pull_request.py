@@ -1,4 +1,4 @@
-"""Pull requests as the real `gh` told of them, and through one that plays it."""
+"""Pull requests from recorded output of `gh`, and through a stand-in that replays it."""
 
 from __future__ import annotations
 
@@ -88,16 +88,16 @@ def test_a_run_that_a_newer_one_cancelled_does_not_count() -> None:
         {**run, "conclusion": "CANCELLED", "startedAt": "2026-09-30T20:18:40Z"},
         {**run, "conclusion": "SUCCESS", "startedAt": "2026-09-30T20:19:40Z"},
     ]
-    told = {"number": 1, "state": "OPEN", "statusCheckRollup": checks}
-    found = parse_view(json.dumps(told).encode())
+    fields = {"number": 1, "state": "OPEN", "statusCheckRollup": checks}
+    found = parse_view(json.dumps(fields).encode())
     assert isinstance(found, PullRequest)
     assert [check.verdict for check in found.checks] == ["passed"]
 
 
 @pytest.mark.parametrize("case", REFUSALS)
 def test_a_recorded_refusal_is_reported_with_a_next_step(case: str) -> None:
-    told = next(one for one in failures() if one["case"] == case)
-    found = parse_refusal(told["exit"], told["stderr"])
+    reported = next(one for one in failures() if one["case"] == case)
+    found = parse_refusal(reported["exit"], reported["stderr"])
     assert (found.why if found else None) == REFUSALS[case]
     assert found is None or (found.text and found.hint)
 
@@ -110,8 +110,8 @@ def test_unreadable_output_is_unavailable(told: bytes) -> None:
 
 
 def test_an_address_that_is_no_web_page_is_left_out() -> None:
-    told = {"number": 1, "state": "OPEN", "url": "javascript:alert(1)"}
-    found = parse_view(json.dumps(told).encode())
+    fields = {"number": 1, "state": "OPEN", "url": "javascript:alert(1)"}
+    found = parse_view(json.dumps(fields).encode())
     assert isinstance(found, PullRequest)
     assert found.url == ""
 

@@ -1,4 +1,4 @@
-"""Skills: those that come with tillerman, those of a project, and what each may say."""
+"""Skills: those that come with tillerman, those of a project, and their allowed content."""
 
 from __future__ import annotations
 

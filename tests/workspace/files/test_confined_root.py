@@ -1,4 +1,4 @@
-"""No path leads out of the workspace, and what is there is replaced whole."""
+"""No path leads out of the workspace, and files are replaced as a whole."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_an_absolute_path_into_the_workspace_is_made_relative(
 def test_a_path_that_leads_out_by_its_text_is_refused(
     confined: ConfinedRoot, root: Path, path: str, write: bool
 ) -> None:
-    told = refusal(confined, path.format(root=root), write=write)
-    assert "outside the workspace" in told
+    reported = refusal(confined, path.format(root=root), write=write)
+    assert "outside the workspace" in reported
 
 
 @pytest.mark.parametrize(

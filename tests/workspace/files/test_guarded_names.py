@@ -1,4 +1,4 @@
-"""Files that start programs or configure agents are written by no tool, by whatever name."""
+"""No tool writes files that start programs or configure agents, by any name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = (*sorted(PROTECTED), ".env", ".env.local", ".envrc", ".github/workflows"
 
 @pytest.fixture(params=range(4))
 def cases(root: Path, request: pytest.FixtureRequest) -> list[tuple[Path, str]]:
-    """A workspace for each name, in four parts that can run side by side."""
+    """A workspace for each name, in four parts that can run in parallel."""
     found = [(root / str(at), name) for at, name in enumerate(NAMES) if at % 4 == request.param]
     for workspace, _ in found:
         workspace.mkdir()

@@ -1,4 +1,4 @@
-"""A listing shows what is there, and leaves out what git leaves out."""
+"""A listing shows existing files, without those that git ignores."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.access.walk import DirectoryWalk
+from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.gitignore import is_ignored, parse
 from tillerman.workspace.files.listing import DirectoryEntry, list_directory
@@ -28,7 +29,7 @@ def listed(root: Path, path: str = ".", depth: int = 1, **how: bool | int) -> li
         return [entry.path for entry in list_directory(confined, path, depth, **how).entries]  # type: ignore[arg-type]
 
 
-def test_entries_tell_what_they_are(root: Path) -> None:
+def test_entries_have_their_kind(root: Path) -> None:
     (root / "folder").mkdir()
     (root / "file").write_text("12345")
     (root / "run").write_text("x")
@@ -126,9 +127,9 @@ PIECES = (
 
 
 def test_git_agrees(root: Path, git: Git) -> None:
-    """Of random patterns on a tree, nested files of rules among them. Left aside is what git reads
-    in ways it does not document: two stars glued to a name before a slash, a slash in brackets, and
-    empty names."""
+    """Random patterns on a tree, with nested ignore files. Left out is what git reads in
+    undocumented ways: two stars next to a name before a slash, a slash in brackets, and empty
+    names."""
     git("init", "--quiet")
     for first in NAMES:
         (root / first).mkdir()
@@ -159,7 +160,40 @@ def test_a_listing_with_many_rules_runs_in_a_thread_and_is_complete_there(root: 
         assert at_once is None or at_once == run_file_call(files, call)
         (root / ".gitignore").write_text("".join(f"x{at}/**/y*\n*.z{at}\n" for at in range(1000)))
         assert run_at_once(files, call) is None
-        told = run_file_call(files, call)
-        assert len(told.data["files"]) == 301 and not told.data["notes"]
+        reported = run_file_call(files, call)
+        assert len(reported.data["files"]) == 301 and not reported.data["notes"]
         assert run_at_once(files, tool_schemas.ListDirectory(depth=2)) is None
         assert run_at_once(files, tool_schemas.ListDirectory(sizes=True)) is None
+
+
+def test_a_folder_listed_at_once_is_as_if_it_were_walked(root: Path) -> None:
+    """Random folders: links, pipes, names that are not UTF-8, rules, and each limit."""
+    pick = random.Random(14)
+    names = [*(os.fsencode(name) for name in NAMES), b"\xff", b".git", b".tillerman-draft-1", b"z"]
+    for number in range(40):
+        folder = root / f"folder{number}"
+        folder.mkdir()
+        for name in pick.sample(names, pick.randint(0, len(names))):
+            path = folder / os.fsdecode(name)
+            pick.choice((Path.mkdir, os.mkfifo, Path.touch, Path.touch, _link))(path)
+        if pick.random() < 0.5:
+            (folder / ".gitignore").write_text(pick.choice(("a*\n", "*\n!b\n", "\n")))
+        for ignored, limit in ((False, 50), (True, 50), (pick.random() < 0.5, pick.randint(1, 9))):
+            with ConfinedRoot(root) as confined:
+                flat = list_directory(confined, folder.name, 1, ignored, limit)
+                walk = DirectoryWalk(confined, folder.name, depth=1, ignored=ignored)
+                walked = [
+                    (shown(one.path), one.kind, shown(one.target()) if one.kind == "link" else "")
+                    for one, _ in zip(walk, range(limit), strict=False)
+                ]
+                whole = DirectoryWalk(confined, folder.name, depth=1, ignored=ignored)
+                count = sum(1 for _ in whole)
+            assert [(one.path, one.kind, one.target) for one in flat.entries] == walked
+            assert any("more than" in note for note in flat.notes) == (count > limit)
+            if count <= limit:
+                left_out = whole.left_out["ignored"]
+                assert (f"{left_out} left out: ignored" in flat.notes) == (left_out > 0)
+
+
+def _link(path: Path) -> None:
+    path.symlink_to(os.fsdecode(b"somewhere\xff"))

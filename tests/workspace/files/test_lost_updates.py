@@ -1,4 +1,4 @@
-"""A file is checked and replaced in one step: no update is lost, whoever else writes it."""
+"""A file is checked and replaced in one step: no update is lost, whichever process writes it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def racer(*words: str) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    """What it printed; not by `communicate`, which forgets what is in the buffer."""
+    """Its output; not by `communicate`, which drops what is in the buffer."""
     assert process.stdout and process.stderr
     with process:
         out, errors = process.stdout.read(), process.stderr.read()
@@ -51,12 +51,12 @@ def race(root: Path, locks: Path, edits: int, named: str) -> int:
     (root / "a").write_text("first\nlast\n")
     words = (str(root), str(locks))
     racers = [racer("edit", *words, f"r{n}", str(edits // 3), named) for n in range(3)]
-    told = [line for one in racers for line in ended(one).splitlines()]
+    reported = [line for one in racers for line in ended(one).splitlines()]
     there = (root / "a").read_text().splitlines()
-    assert len(told) == len(set(told))
-    assert sorted(told) == sorted(line for line in there if line not in ("first", "last"))
+    assert len(reported) == len(set(reported))
+    assert sorted(reported) == sorted(line for line in there if line not in ("first", "last"))
     assert temporary(root) == []
-    return len(told)
+    return len(reported)
 
 
 @pytest.mark.parametrize("named", ["unnamed", "named"])
@@ -101,7 +101,7 @@ def test_an_editor_without_locks_loses_no_edit_in_many(root: Path, tmp_path: Pat
 
 
 def test_a_write_that_changed_the_file_in_place_is_not_lost(root: Path) -> None:
-    """Of the same length, and by a clock that did not move."""
+    """Of the same length, and with a clock that did not advance."""
     path = root / "a"
     path.write_text("old text\n")
 
@@ -138,7 +138,7 @@ def elsewhere(root: Path) -> Iterator[Path]:
 
 
 def kill_writers(root: Path, locks: Path, drafts: Path) -> int:
-    """How often a temporary file was there after a kill; the next writer finds none."""
+    """How often a temporary file existed after a kill; the next writer finds none."""
     (root / "a").write_text("first\nlast\n")
     chance = random.Random(3)
     left = number = 0

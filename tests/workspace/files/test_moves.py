@@ -1,4 +1,5 @@
-"""Files and folders are moved, deleted and made as `mv`, `rm` and `mkdir` do it, and no further."""
+"""Files and folders are moved, deleted and created as by `mv`, `rm` and `mkdir`, within the
+workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model was not shown is not lost when it writes: secrets are put back, or nothing is
+"""Text that a model was not shown is not lost when it writes: secrets are restored, or nothing is
 written."""
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def test_a_large_file_is_read_without_its_secrets_and_not_changed(files: Files, 
 
 
 def written(files: Files, chance: random.Random, file: SecretFile, made: Change) -> AppliedEdit:
-    """As a model does it: by what it was shown."""
+    """As a model writes it: from what it was shown."""
     seen = read(files)
     shown = seen.text.split("\n") if file.lines else []
     if seen.lines is not None and len(shown) < seen.lines:
@@ -241,7 +241,7 @@ def written(files: Files, chance: random.Random, file: SecretFile, made: Change)
 
 
 def play(files: Files, root: Path, seed: int) -> str:
-    """One round; what became of it."""
+    """One round; returns its result."""
     chance = random.Random(seed)
     file = secret_file(chance)
     made = change(chance, file)

@@ -54,7 +54,7 @@ def test_a_glob_stands_for_the_files_that_bash_expands_it_to(
     assert set(DiskFiles().glob(f"{folder}/{pattern}") or ()) == expected
 
 
-def test_all_that_lies_below_is_listed_nearest_first_and_links_are_not_followed(
+def test_all_entries_below_are_listed_nearest_first_and_links_are_not_followed(
     folder: Path,
 ) -> None:
     listing = DiskFiles().below(str(folder), frozenset())
@@ -92,8 +92,8 @@ def test_tracked_files_are_those_git_lists(folder: Path, version: str) -> None:
     if version == "3":
         git("add", "-N", "ab")
     tracked = set(git("ls-files", "-z").split("\0")) - {""}
-    told = {name for name in NAMES if DiskFiles().tracked(str(folder / name))}
-    assert told == (set(NAMES) if version == "4" else tracked)
+    reported = {name for name in NAMES if DiskFiles().tracked(str(folder / name))}
+    assert reported == (set(NAMES) if version == "4" else tracked)
 
 
 def test_outside_of_a_repository_nothing_is_tracked(folder: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_folder_whose_times_were_set_back_is_read_again(tmp_path: Path) -> Non
 
 
 def test_a_listing_is_always_current(tmp_path: Path) -> None:
-    """Whatever is made, moved and removed in between, and however soon after the last look."""
+    """Whatever is created, moved and removed in between, and however soon after the last lookup."""
     chance = Random(7)
     files = DiskFiles()
     top = tmp_path / "top"
@@ -178,7 +178,7 @@ def test_an_index_that_changed_is_read_again(folder: Path) -> None:
 
 
 def _wait_until_trusted(path: Path) -> None:
-    """A folder that changed just now is read at each look."""
+    """A folder that changed just now is read at each lookup."""
     while time.time_ns() - path.stat().st_ctime_ns < 100_000_000:
         time.sleep(0.01)
 

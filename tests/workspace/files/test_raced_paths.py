@@ -14,7 +14,7 @@ from tillerman.workspace.files.refusal import Refused
 
 
 def naive(root: Path, path: str) -> bytes:
-    """What others do: follow all links, compare the beginning, then open by name."""
+    """The naive way: follow all links, compare the prefix, then open by name."""
     real = os.path.realpath(root / path)
     if not real.startswith(f"{root}/"):
         raise PermissionError
@@ -43,7 +43,7 @@ def test_no_read_and_no_write_leaves_while_names_are_swapped(tmp_path: Path, wal
 
 
 def test_the_naive_implementation_loses_the_race(tmp_path: Path) -> None:
-    """Else the test above would prove nothing."""
+    """Otherwise the test above would prove nothing."""
     stage = Stage(tmp_path)
     with stage.swapping(60):
         for turn in range(200_000):

@@ -1,4 +1,4 @@
-"""Files are found by text, name and expression, and no pattern can hold the search up."""
+"""Files are found by text, name and expression, and no pattern can block the search."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ def test_skipped_files_are_reported(repository: Path, kind: str) -> None:
     (repository / "link").symlink_to("/etc/passwd")
     found = search(repository, "one", kind=kind)
     assert [match.path for match in found.matches] == ["a.py"]
-    told = " ".join(found.notes)
-    assert "1 left out: binary" in told and "larger than 4 MiB" in told and "ignored" in told
+    message = " ".join(found.notes)
+    assert (
+        "1 left out: binary" in message and "larger than 4 MiB" in message and "ignored" in message
+    )
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
@@ -112,8 +114,8 @@ def test_any_glob_of_a_path_is_read_as_git_reads_it(repository: Path, git: Git) 
         pattern = "/".join(words)
         if not set("*?[") & set(pattern):
             continue
-        said = git("ls-files", "-z", "--cached", "--others", f":(glob,icase){pattern}")
-        wanted = sorted({one for one in said.split("\0") if one})
+        reported = git("ls-files", "-z", "--cached", "--others", f":(glob,icase){pattern}")
+        wanted = sorted({one for one in reported.split("\0") if one})
         matches = search(repository, pattern, kind="name", limit=1000).matches
         ours = sorted(m.path for m in matches if (repository / m.path).is_file())
         assert ours == wanted, pattern

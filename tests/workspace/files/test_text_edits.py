@@ -1,4 +1,4 @@
-"""A file is edited by text, and images are known by their bytes."""
+"""A file is edited by text, and images are detected by their bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files(root: Path, tmp_path: Path) -> Iterator[Files]:
         yield Files(confined, tmp_path / "exports", Secrets())
 
 
-def test_a_text_is_replaced_where_it_stands(files: Files, root: Path) -> None:
+def test_a_text_is_replaced_in_place(files: Files, root: Path) -> None:
     (root / "a").write_text("one\ntwo\nthree\n")
     edit = files.replace_text_in_file("a", "two\nth", "2\nTH")
     assert (root / "a").read_text() == "one\n2\nTHree\n"
@@ -129,9 +129,9 @@ def test_any_text_is_replaced_whatever_ends_its_lines(files: Files, root: Path) 
         files.replace_text_in_file("a", old, new, count=plain.count(old))
         after = (root / "a").read_bytes().decode()
         assert after.replace("\r\n", "\n") == plain.replace(old, new)
-        kept = plain.index(old)
-        assert after.replace("\r", "")[:kept] == before.replace("\r", "")[:kept]
-        last = plain[: kept + 1].count("\n") - 1
+        stored = plain.index(old)
+        assert after.replace("\r", "")[:stored] == before.replace("\r", "")[:stored]
+        last = plain[: stored + 1].count("\n") - 1
         if last > 0:
             assert after.split("\n")[:last] == before.split("\n")[:last]
 
@@ -153,10 +153,10 @@ def test_an_image_is_recognized_by_its_bytes(
             "no-suffix", len(data), mime, width, height, base64.b64encode(data).decode()
         )
         if mime == "image/png" and shutil.which("file"):
-            told = subprocess.run(
+            result = subprocess.run(
                 ["file", "-b", root / "no-suffix"], capture_output=True, text=True
             )
-            assert f"{width} x {height}" in told.stdout
+            assert f"{width} x {height}" in result.stdout
     with pytest.raises(Refused, match="8001 x 2 pixels"):
         (root / "wide").write_bytes(make(8001, 2))  # type: ignore[operator]
         files.read_file("wide")

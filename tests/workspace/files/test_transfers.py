@@ -1,4 +1,4 @@
-"""Files brought in and taken out: nothing lands elsewhere, nothing comes out of bounds."""
+"""Imported and exported files: no write outside, and no read out of bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short programs that hang, flood and leave others behind."""
+"""Short programs that hang, print too much or leave others running."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ async def test_it_gets_no_input_and_only_the_given_variables(tmp_path: Path) -> 
 
 
 async def test_a_flood_is_cut_and_ended(tmp_path: Path) -> None:
-    said = await sh("yes", tmp_path, most=100_000)
-    assert (len(said.out), said.cut) == (100_000, True)
+    reported = await sh("yes", tmp_path, most=100_000)
+    assert (len(reported.out), reported.cut) == (100_000, True)
 
 
 async def test_a_flood_of_errors_keeps_their_end(tmp_path: Path) -> None:
-    said = await sh("yes | head -c 1000000 >&2; echo end >&2", tmp_path)
-    assert said.err.endswith(b"y\nend\n")
-    assert len(said.err) <= 16 << 10
+    reported = await sh("yes | head -c 1000000 >&2; echo end >&2", tmp_path)
+    assert reported.err.endswith(b"y\nend\n")
+    assert len(reported.err) <= 16 << 10
 
 
 async def test_its_children_are_killed_with_it(tmp_path: Path) -> None:
-    said = await sh("sleep 60 >/dev/null 2>&1 & echo $!", tmp_path)
+    reported = await sh("sleep 60 >/dev/null 2>&1 & echo $!", tmp_path)
     async with asyncio.timeout(5):
-        while not gone(int(said.out)):  # noqa: ASYNC110
+        while not gone(int(reported.out)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

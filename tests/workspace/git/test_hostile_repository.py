@@ -1,4 +1,4 @@
-"""Repositories that name programs wherever git would run one: looking at them runs none."""
+"""Repositories that name programs wherever git would run one: reading them runs none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def marker(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hostile(repository: Path, git: Git, tmp_path: Path, marker: Path) -> Path:
-    """Its own config, attributes and hooks lead to a program that leaves a marker."""
+    """Its config, attributes and hooks name a program that creates a marker."""
     program = tmp_path / "evil.sh"
     program.write_text(f"#!/bin/sh\necho ran $0 $@ >> {marker}\ncat\n")
     program.chmod(0o755)

@@ -15,7 +15,7 @@ from tillerman.workspace.git.git import Deadline
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where snapshots lie, of this process and of those that it starts."""
+    """The folder of snapshots, of this process and of those that it starts."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

@@ -1,4 +1,4 @@
-"""How a repository stands, read from real ones."""
+"""The state of a repository, read from real ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BRANCHES = ["(detached)", "é/ü", "a'b\"c", "x;touch-marker", "$(id)", "-x", "x
 
 @pytest.fixture
 def published(repository: Path, git: Git, tmp_path: Path) -> Path:
-    """With a remote that has all of it, and a branch of its own."""
+    """With a remote that has all of it, and a separate branch."""
     git("init", "--quiet", "--bare", str(tmp_path / "hub.git"))
     git("remote", "add", "origin", str(tmp_path / "hub.git"))
     git("push", "--quiet", "--set-upstream", "origin", "main")
@@ -215,7 +215,7 @@ async def test_without_git_it_reports_so(repository: Path, monkeypatch: pytest.M
 
 
 def test_unknown_output_of_newer_git_is_ignored() -> None:
-    told = b"# branch.oid abc\0# branch.head main\0# branch.new word\0! ignored\0x what\0? a\0"
-    assert parse_status(told) == WorkState(branch="main", commit="abc", untracked=1)
+    result = b"# branch.oid abc\0# branch.head main\0# branch.new word\0! ignored\0x what\0? a\0"
+    assert parse_status(result) == WorkState(branch="main", commit="abc", untracked=1)
     assert parse_status(b"") == WorkState()
     assert parse_status(b"# branch.ab +x -y\0u half") == WorkState()

@@ -1,4 +1,4 @@
-"""What wakes whoever shows a repository: real changes by git and by hand, without a clock."""
+"""What notifies watchers of a repository: real changes by git and by hand, without a timer."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_a_rebase_that_stops_is_noticed(
     assert await received(watch)
 
 
-async def test_new_folders_are_watched_and_removed_ones_are_forgotten(
+async def test_new_folders_are_watched_and_removed_ones_are_dropped(
     watch: FolderWatch, repository: Path
 ) -> None:
     before = watch.watches

@@ -35,12 +35,12 @@ async def changes(root: Path, turn: Callable[[], object]) -> Changes:
 
 
 def test_closing_a_snapshot_leaves_no_temporary_files(repository: Path) -> None:
-    kept = work_tree_snapshot.capture(repository, Deadline(10))
-    assert kept is not None
-    store = kept.store
+    stored = work_tree_snapshot.capture(repository, Deadline(10))
+    assert stored is not None
+    store = stored.store
     assert (store / "index").is_file()
     assert oct(store.stat().st_mode & 0o777) == "0o700"
-    kept.close()
+    stored.close()
     assert not store.exists()
 
 

@@ -1,4 +1,4 @@
-"""A worktree of its own for a session."""
+"""A separate worktree for a session."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_names_that_could_leave_the_folder_are_refused(
     assert not (tmp_path / "trees").exists()
 
 
-async def test_outside_a_repository_the_error_says_what_to_do(root: Path, tmp_path: Path) -> None:
+async def test_outside_a_repository_the_error_has_a_hint(root: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         await create(root, tmp_path / "trees", "fix")
     assert (refused.value.message, refused.value.hint) == (

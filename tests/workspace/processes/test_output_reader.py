@@ -1,4 +1,4 @@
-"""Output files of processes: ends, pages and searches, at a cost that no length changes."""
+"""Output files of processes: ends, pages and searches, at a cost independent of their length."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def texts(found: OutputLines) -> list[str]:
 
 
 def bytes_read(act: Callable[[], object]) -> int:
-    """As the kernel counts them, for this process: `rchar`."""
+    """As counted by the kernel for this process: `rchar`."""
 
     def count() -> int:
         return int(Path("/proc/self/io").read_text().split("\n", 1)[0].removeprefix("rchar: "))
@@ -334,13 +334,13 @@ def test_the_regex_process_loads_little() -> None:
     """It is started for every search by expression."""
     program = Path(regex_client.__file__)
     words = [str(program), str(program.parents[2]), "x", "0", "1", "1"]
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-I", "-S", "-X", "importtime", *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
     ).stderr
-    assert not {"typing", "json", "msgspec", "pathlib"} & set(re.findall(r"\| +([\w.]+)", told))
+    assert not {"typing", "json", "msgspec", "pathlib"} & set(re.findall(r"\| +([\w.]+)", reported))
 
 
 # -- secrets that a cut goes through ---------------------------------------------------------------
@@ -387,8 +387,8 @@ def test_no_way_to_read_an_output_shows_part_of_a_secret(
             ),
         ]
         for one in read:
-            said = msgspec.json.encode(one).decode().replace("\\n", "\n")
-            assert not shows_part(secrets.redact_text(said).replace("\n", ""), secret)
+            message = msgspec.json.encode(one).decode().replace("\\n", "\n")
+            assert not shows_part(secrets.redact_text(message).replace("\n", ""), secret)
 
 
 def test_a_secret_that_is_shown_as_a_whole_keeps_its_usual_mark(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whoever is killed at whatever moment, no command outlives its lease and none is forgotten."""
+"""Whichever process is killed at any moment, no command outlives its lease and none is lost."""
 
 from __future__ import annotations
 

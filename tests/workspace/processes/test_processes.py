@@ -219,7 +219,7 @@ async def test_the_level_of_isolation_applies(processes: Processes, home: Path) 
 async def test_a_command_that_cannot_read_the_key_cannot_come_back_to_the_warden(
     processes: Processes, home: Path
 ) -> None:
-    """Or it could have anything run for it that is not confined."""
+    """Otherwise it could have any program run unconfined."""
     assert (await run(processes, "true")).status == "finished"
     (folder,) = (home / "spawns").iterdir()
     for level, status in (("basic", "finished"), ("medium", "failed")):
@@ -491,15 +491,15 @@ async def test_processes_owned_by_another_server_are_left(
 async def test_a_process_that_was_never_reported_is_ended(
     home: Path, table: ProcessTable, token: str
 ) -> None:
-    """Its server was killed before it was on record."""
+    """Its server was killed before it was recorded."""
     first = await open_processes(home, "mine", table, linger=20)
-    told = await start(first, f"sleep {token}", "background")
+    reported = await start(first, f"sleep {token}", "background")
     unreported = await start(first, f"sleep {token}", "background")
     table.remove([unreported.id]).result(10)
     await first.release()
     second = await open_processes(home, "mine", table, linger=20)
-    assert [one.id for one in second.list("running")] == [told.id]
-    assert (alive(told.pid), alive(unreported.pid)) == (True, False)
+    assert [one.id for one in second.list("running")] == [reported.id]
+    assert (alive(reported.pid), alive(unreported.pid)) == (True, False)
     await second.close()
 
 

@@ -1,4 +1,4 @@
-"""Git at full speed beside the watcher: it ends as it does in a repository that nobody watches."""
+"""Git at full speed beside the watcher: the result is as in an unwatched repository."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(script: str, root: Path) -> str:
 
 
 def prepare(root: Path) -> None:
-    """Branches without a common file but for the workflow, which differs in most."""
+    """Branches without a common file except the workflow, which differs in most."""
     root.mkdir()
     run("git init -q -b start && git commit -q --allow-empty -m start", root)
     for branch, files in FILES.items():
@@ -61,7 +61,7 @@ def prepare(root: Path) -> None:
 
 
 def steps(rng: random.Random, count: int) -> str:
-    """Commands that change protected files to what commits of the start hold."""
+    """Commands that change protected files to what commits of the start contain."""
     branches = list(FILES)
     made = "echo x > new; git add new; git commit -qm new"
     stashed = "echo x > new; git add new; git stash -q"
@@ -82,7 +82,7 @@ def steps(rng: random.Random, count: int) -> str:
 
 
 def outcome(root: Path) -> tuple[str, str, dict[str, bytes]]:
-    """What git says, and all files of the work tree."""
+    """Git's status, and all files of the work tree."""
     files = {
         str(path.relative_to(root)): path.read_bytes()
         for path in root.rglob("*")
@@ -123,7 +123,7 @@ async def test_concurrent_git_ends_as_it_does_without_a_watcher(
 
 @pytest.mark.parametrize("decided", [b"evil\n", b"", None], ids=["changed", "emptied", "removed"])
 def test_only_decided_paths_are_removed(decided: bytes | None, tmp_path: Path) -> None:
-    """Git replaced it after it was judged: that stays, to be judged again."""
+    """Git replaced it after the decision: that stays, to be decided again."""
     root = tmp_path / "work"
     prepare(root)
     restorer = Restorer(root, Quarantine(tmp_path / "aside", root))

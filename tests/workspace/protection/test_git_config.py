@@ -1,4 +1,4 @@
-"""Git config files as git itself reads them, and without programs that are new."""
+"""Git config files as git itself reads them, and without new programs."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def documented() -> list[str]:
 
 
 def installed() -> list[str]:
-    said = subprocess.run(["git", "help", "--config"], capture_output=True, text=True, check=True)
-    return plain(said.stdout)
+    output = subprocess.run(["git", "help", "--config"], capture_output=True, text=True, check=True)
+    return plain(output.stdout)
 
 
 def lower(key: str) -> str:
@@ -209,12 +209,12 @@ def config(rng: random.Random) -> bytes:
 
 
 def by_git(data: bytes, path: Path) -> list[tuple[bytes, bytes | None]] | None:
-    """None where git refuses it."""
+    """None if git refuses it."""
     path.write_bytes(data)
-    said = subprocess.run(["git", "config", "-z", "--list", "-f", path], capture_output=True)
-    if said.returncode:
+    output = subprocess.run(["git", "config", "-z", "--list", "-f", path], capture_output=True)
+    if output.returncode:
         return None
-    fields = [field.partition(b"\n") for field in said.stdout.split(b"\0")[:-1]]
+    fields = [field.partition(b"\n") for field in output.stdout.split(b"\0")[:-1]]
     return [(key, value if sign else None) for key, sign, value in fields]
 
 
@@ -232,7 +232,7 @@ def ours(data: bytes) -> list[tuple[bytes, bytes | None]] | None:
 
 
 def squeezed(found: list[tuple[bytes, bytes | None]] | None) -> object:
-    """Newer versions of git keep the white space inside of a value."""
+    """Newer versions of git keep the white space inside a value."""
     if found is None:
         return None
     return [(key, value and b" ".join(value.split())) for key, value in found]
@@ -248,7 +248,7 @@ def test_a_config_is_read_as_git_reads_it(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_only_new_programs_are_removed(seed: int, tmp_path: Path) -> None:
-    """Git itself says what is left: the programs of before, and all else of now."""
+    """Git itself reports the result: the previous programs, and all other current settings."""
     rng = random.Random(100 + seed)
     path = tmp_path / "config"
     for _ in range(40):

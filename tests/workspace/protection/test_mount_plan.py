@@ -1,4 +1,4 @@
-"""What of a workspace is mounted, and which repository around it is protected with it."""
+"""Which paths of a workspace are mounted, and which repository around it is protected with it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_git_file_leads_to_its_repository(tmp_path: Path) -> None:
 def test_a_folder_in_which_an_agent_has_yet_to_create_a_file_is_mounted_by_its_entries(
     tmp_path: Path,
 ) -> None:
-    """OpenCode ends where it cannot create this one."""
+    """OpenCode exits if it cannot create this one."""
     (tmp_path / ".opencode/agent").mkdir(parents=True)
     (tmp_path / ".opencode/opencode.json").touch()
     [plan] = mountable(str(tmp_path))

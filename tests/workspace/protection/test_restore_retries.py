@@ -1,4 +1,4 @@
-"""What could not be restored at once: tried again while programs run, and reported as it is."""
+"""What could not be restored at once: retried while programs run, and reported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def mounted(*words: str | Path) -> bool:
 async def test_what_could_not_be_restored_is_restored_once_it_can_be(
     root: Path, watch: Watcher
 ) -> None:
-    """Its folder comes back while the program still runs."""
+    """Its folder is created again while the program still runs."""
     (root / "a/pkg").mkdir(parents=True)
     (root / "a/pkg/.env").write_bytes(GOOD)
     hold = await watch.begin()
@@ -97,7 +97,7 @@ async def test_what_cannot_be_restored_is_reported_once_and_not_polled(
 async def test_many_other_events_do_not_delay_a_waiting_decision(
     repository: Path, git: Git, watch: Watcher
 ) -> None:
-    """A file of git's is undone in time while a build writes without a pause."""
+    """A git file is restored in time while a build writes without a pause."""
     (repository / ".envrc").write_bytes(GOOD)
     git("add", "-f", ".envrc")
     git("commit", "-qm", "envrc")

@@ -1,4 +1,4 @@
-"""Submodules and work trees of git: what git makes works, what else is made there runs nothing."""
+"""Submodules and work trees of git: what git creates works, anything else there runs nothing."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ MADE_BY_HAND = {
 async def test_a_repository_created_by_hand_in_gits_own_folders_runs_nothing(
     repository: Path, git: Git, watch: Watcher, library: Path, command: str
 ) -> None:
-    """It has the place of a submodule that `git status` of the workspace would look into."""
+    """It is where `git status` of the workspace would look for a submodule."""
     use = "mkdir -p sub; echo 'gitdir: ../.git/modules/x' > sub/.git"
     found = await run(watch, repository, f"{command}; {use}")
     assert any(one.restored for one in found), found
     assert not (repository / ".git/worktrees/x/commondir").exists()
     settings = repository / ".git/modules/x/config"
-    said = git("config", "-f", str(settings), "--list") if settings.exists() else ""
-    assert "core.worktree" not in said and "core.fsmonitor" not in said
+    message = git("config", "-f", str(settings), "--list") if settings.exists() else ""
+    assert "core.worktree" not in message and "core.fsmonitor" not in message
     hooks = repository / ".git/modules/x/hooks"
     assert not hooks.exists() or list(hooks.iterdir()) == []
     look_with_git(repository)

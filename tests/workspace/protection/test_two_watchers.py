@@ -1,4 +1,5 @@
-"""Two sessions in one workspace, and a program that never rests: both end with what was there."""
+"""Two sessions in one workspace, and a program that writes all the time: both restore the same
+state."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ async def test_two_watchers_and_a_persistent_writer_end_with_the_original(
 async def test_a_takeover_has_the_accepted_state_and_not_changes_in_between(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program removes the file just while it is looked at, and the other session restores it."""
+    """A program removes the file just while it is read, and the other session restores it."""
     root = tmp_path / "work"
     root.mkdir()
     (root / ".mcp.json").write_bytes(EVIL)

@@ -238,7 +238,7 @@ async def test_a_quiet_command_costs_no_scans_while_it_runs(
 async def test_without_inotify_it_polls(
     root: Path, aside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A system out of watches."""
+    """A system without free watches."""
 
     def none_left(*_: object) -> int:
         raise OSError(28, "No space left on device")
@@ -301,7 +301,7 @@ async def test_what_the_harness_accepts_stays(root: Path, watch: Watcher) -> Non
     assert (root / ".cursor" / "hooks.json").exists()
 
 
-async def test_what_the_policy_lets_commands_write_stays(root: Path, aside: Path) -> None:
+async def test_what_the_policy_allows_commands_to_write_stays(root: Path, aside: Path) -> None:
     watch = Watcher(root, aside, allowed=lambda path: path == ".env")
     assert await run(watch, root, "echo a > .env; echo b > .envrc") == (
         Undone(".envrc", "created", quarantined=str(only(aside, "content"))),
@@ -367,7 +367,7 @@ async def test_of_a_removed_repository_the_files_that_name_commands_are_restored
 async def test_a_repository_that_a_command_made_may_be_removed(
     repository: Path, watch: Watcher, make: str, remove: str, when: str
 ) -> None:
-    """Also with its settings, which are protected from the moment that it was made."""
+    """Also with its settings, which are protected from its creation on."""
     if when == "by a later command":
         await run(watch, repository, make)
         await run(watch, repository, ": > lib/new/.git/hooks/post-merge")
@@ -383,7 +383,7 @@ async def test_a_repository_that_a_command_made_may_be_removed(
 async def test_files_that_name_commands_are_restored_after_the_whole_repository_was_removed(
     repository: Path, watch: Watcher
 ) -> None:
-    """The first look finds no `.git` at all: nothing can be written into the one that is open."""
+    """The first check finds no `.git` at all: nothing can be written into the open one."""
     config = (repository / ".git/config").read_bytes()
     (repository / ".mcp.json").write_bytes(GOOD)
     hold = await watch.begin()
@@ -499,7 +499,7 @@ async def test_a_second_name_for_a_file_gives_no_later_access(root: Path, watch:
 
 
 async def test_a_change_within_one_tick_of_the_clock_is_seen(root: Path, watch: Watcher) -> None:
-    """Of the same length, in the same file, with its time put back."""
+    """Of the same length, in the same file, with its time reset."""
     for turn in range(20):
         (root / ".mcp.json").write_bytes(b"%02d good" % turn)
         hold = await watch.begin()
@@ -580,8 +580,9 @@ async def test_a_name_too_large_to_copy_is_reported(
     monkeypatch.setattr(protected_names, "KEPT_FILE", 10)
     (root / ".env").write_bytes(b"x" * 11)
     found = await run(watch, root, "echo evil > .env")
-    assert [(one.path, one.restored) for one in found] == [(".env", False)]
-    assert "too large" in found[0].text
+    seen = {(one.path, one.restored) for one in found}  # twice, if seen emptied and then written
+    assert seen == {(".env", False)}
+    assert all("too large" in one.text for one in found)
 
 
 async def test_a_sandbox_cannot_keep_a_name_that_it_makes(root: Path, watch: Watcher) -> None:
@@ -635,11 +636,11 @@ async def test_removed_files_go_to_another_file_system_as_a_copy(root: Path) -> 
         found = await run(watch, root, f"{beside}; mv $d/.claude .; echo evil > .env")
         assert sorted(one.path for one in found) == [".claude", ".env"]
         assert [path.name for path in root.iterdir()] == [".env"]
-        kept = {one.path: Path(one.quarantined) for one in found}
-        assert (kept[".claude"] / "a/b").read_text() == "evil\n"
-        assert (kept[".claude"] / "l").is_symlink()
-        assert not (kept[".claude"] / "f").exists()
-        assert kept[".env"].read_text() == "evil\n"
+        stored = {one.path: Path(one.quarantined) for one in found}
+        assert (stored[".claude"] / "a/b").read_text() == "evil\n"
+        assert (stored[".claude"] / "l").is_symlink()
+        assert not (stored[".claude"] / "f").exists()
+        assert stored[".env"].read_text() == "evil\n"
     finally:
         await watch.close()
         shutil.rmtree(there)
@@ -670,7 +671,8 @@ async def test_a_returning_harness_restores_changes_made_meanwhile(
 async def test_two_sessions_in_one_folder_do_not_undo_each_other(
     root: Path, aside: Path, tmp_path: Path
 ) -> None:
-    """The second began while something evil was there, and takes over what the first restores."""
+    """The second started while malicious content was there, and takes over what the first
+    restores."""
     (root / ".mcp.json").write_bytes(GOOD)
     known = tmp_path / "accepted"
     first = Watcher(root, aside / "first", accepted=known)
@@ -712,7 +714,7 @@ async def test_an_empty_mount_point_of_a_sandbox_is_left_for_a_moment(
 async def test_what_a_program_changes_before_its_session_is_ready_is_undone_or_reported(
     root: Path, aside: Path
 ) -> None:
-    """It runs already: names at the top were looked at before it, those further down were not."""
+    """It runs already: names at the top were read before it, those further down were not."""
     (root / ".git").mkdir(exist_ok=True)
     (root / "deep/er").mkdir(parents=True)
     for name in (".mcp.json", "deep/.env", "deep/er/.env"):
