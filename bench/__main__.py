@@ -6,9 +6,10 @@ import sys
 from importlib import import_module
 
 FIGURES = (
-    *("startup", "pipeline", "fleet", "acp_client", "store"),
+    *("startup", "imports", "pipeline", "fleet", "acp_client", "store"),
     *("overhead", "agents", "second_turn", "memory", "secrets"),
     *("hooks", "tool_calls", "policy", "enforcement", "protection", "isolation", "mcp", "tui"),
+    "server",
 )
 
 
