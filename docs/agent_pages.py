@@ -29,15 +29,17 @@ def _overview(verdicts: dict[str, Any]) -> str:
     names = list(verdicts)
     text = (
         "# What each agent can do\n\n"
-        "Found by playing every case on every agent: the real CLI before a scripted model, the\n"
-        "stand-in for Cursor, the embedded mock. `make test` and `make test-real` fail when one\n"
-        "of these changes.\n\n"
-        "✓ it does. – it does not claim to. ≠ in a way of its own, told on its page. ◦ there are\n"
-        "no means to play it.\n\n"
+        "Each case was run with each agent: the real CLI with a scripted model, a stand-in for\n"
+        "Cursor, and the embedded mock agent. `make test` and `make test-real` fail when a result\n"
+        "changes.\n\n"
+        "✓ yes. – the agent does not claim it. ≠ it differs: its page says how. ◦ it could not be\n"
+        "tested: its page says why.\n\n"
     )
     text += ROW.format(" | ".join(["", *(f"[{name}]({name}.md)" for name in names)]))
     text += ROW.format(" | ".join(["---", *([":-:"] * len(names))]))
-    text += ROW.format(" | ".join(["tried", *(verdicts[name]["version"] for name in names)]))
+    text += ROW.format(
+        " | ".join(["tested version", *(verdicts[name]["version"] for name in names)])
+    )
     for case in CASES.values():
         signs = [_sign(verdicts[name]["cases"].get(case.name, "unplayed")) for name in names]
         text += ROW.format(" | ".join([case.what, *signs]))
@@ -55,12 +57,12 @@ def _gate() -> str:
     told = json.loads((FOLDER / "gate.json").read_text("utf-8"))
     text = (
         "\n## What the gate holds\n\n"
-        "By class of tools. *Enforced*: each call is asked about before it runs, and a denial\n"
-        "holds. *Advisory*: some calls are, or the agent's own rules hold it back. *None*: calls\n"
-        "run unasked. – it has no such tool. `tillerman doctor --gate` finds it out anew with the\n"
-        "agents that are installed.\n\n"
+        "By class of tools. *Enforced*: the agent asks before each call, and a denied call does\n"
+        "not run. *Advisory*: it asks before some calls, or its own rules restrict it. *None*:\n"
+        "calls run without a question. –: no such tool. `tillerman doctor --gate` tests the\n"
+        "installed agents in the same way.\n\n"
     )
-    text += ROW.format(" | ".join(["", "tried", *CLASSES]))
+    text += ROW.format(" | ".join(["", "tested version", *CLASSES]))
     text += ROW.format(" | ".join(["---"] * (len(CLASSES) + 2)))
     for name, found in told.items():
         holds = [found["holds"].get(kind, "–") for kind in CLASSES]
@@ -73,7 +75,7 @@ def _page(name: str, told: dict[str, Any]) -> str:
     info = agent.info
     claims = capabilities(agent)
     text = f'# {info.title}\n\n`tillerman run -a {name} "…"`\n\n' + _facts(info)
-    text += f"\n## What it does\n\nFound by the suite with {info.title} {told['version']}.\n\n"
+    text += f"\n## What it does\n\nTested with {info.title} {told['version']}.\n\n"
     text += "| | |\n| --- | --- |\n"
     for case in CASES.values():
         verdict, _, why = told["cases"].get(case.name, "unplayed").partition(": ")
@@ -82,7 +84,7 @@ def _page(name: str, told: dict[str, Any]) -> str:
     missing = [f"`{word}`: {what}" for word, what in CAPABILITIES.items() if word not in claims]
     if missing:
         text += "\n## What it does not claim\n\n"
-        text += "Asked for one of these, tillerman refuses before anything starts.\n\n"
+        text += "A request for one of these is refused before anything starts.\n\n"
         text += "".join(f"- {line}\n" for line in missing)
     return text
 
@@ -92,7 +94,7 @@ def _facts(info: AgentInfo) -> str:
         "program": f"`{info.binary}`" if info.binary else "none: it comes with tillerman",
         "install": f"`{info.install}`" if info.install else "",
         "sign in": info.sign_in,
-        "versions tried": " to ".join(dict.fromkeys(info.tested)) if info.tested else "",
+        "tested versions": " to ".join(dict.fromkeys(info.tested)) if info.tested else "",
         "its variables": ", ".join(f"`{name}`" for name in info.variables),
     }
     return "".join(f"- **{what}**: {fact}\n" for what, fact in facts.items() if fact)

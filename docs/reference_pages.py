@@ -1,9 +1,10 @@
-"""The pages of docs/reference/: commands, config, events, Python API, exit codes, errors."""
+"""The pages of docs/reference/: commands, config, events, Python API, codes, errors, scripts."""
 
 from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import inspect
 import re
 import textwrap
@@ -11,26 +12,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+import api_types
 import msgspec
 
 import tillerman
 import tillerman.sync
 from tillerman.config.settings import SETTINGS
-from tillerman.core import errors, failure, session_options
-from tillerman.core.errors import TillermanError
+from tillerman.core import errors, failure, session_options, tools
+from tillerman.core.errors import TillermanError, kind_of
 from tillerman.core.events import Event
 from tillerman.core.failure import Failure, FailureKind
 from tillerman.surfaces import exit_codes
 from tillerman.surfaces.cli.parsing.argparse_errors import SUMMARY, subcommands
 from tillerman.surfaces.cli.parsing.parser import build
-from tillerman.surfaces.cli.views.error_report import kind_of
 from tillerman.surfaces.exit_codes import exit_code as code_of
 
 PACKAGE = Path(__file__).parents[1] / "src/tillerman"
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "\nGenerated from the code by `make docs`.\n"
 INTERNAL = ("self", "head")
-_COMMENT = re.compile(r"^    (\w+): ([^=#]+?)(?: = ([^#]+?))?(?:  # (.*))?$", re.MULTILINE)
+_COMMENT = re.compile(r"  # (?!fmt:)(.*)$")
 
 
 def reference() -> dict[Path, str]:
@@ -42,6 +43,7 @@ def reference() -> dict[Path, str]:
         "api": api(),
         "exit-codes": codes(),
         "errors": error_page(),
+        "mock": mock_scripts(),
     }
     return {FOLDER / f"{name}.md": text for name, text in made.items()}
 
@@ -104,7 +106,19 @@ def events() -> str:
     for kind in get_args(Event):
         text += f"\n## {kind.__struct_config__.tag}\n\n`tillerman.core.events.{kind.__name__}`\n\n"
         text += _fields(kind, leave_out=("parent",))
-    return text
+    return text + _tools()
+
+
+def _tools() -> str:
+    rows = [[f"`{name}`", tools.class_of(name) or ""] for name in tools.TOOLS]
+    text = (
+        "\n## Tools\n\nThe `tool` of a call, whichever agent makes it, and its class in the "
+        "[policy](../policy.md#a-rule). A tool without a class has no effect by itself. A tool of "
+        "an MCP server is `MCP`; its title names it as the agent does. `input` has the keys of "
+        "the agent, and for `Bash` always `command`. A call that reads or changes a file has its "
+        "path in `paths`.\n\n"
+    )
+    return text + _table(["tool", "class"], rows)
 
 
 # -- the Python API ------------------------------------------------------------------------------
@@ -122,9 +136,18 @@ def api() -> str:
     text += "\n## Options of start and resume\n\n"
     text += "`start`, `query` and `ask` take all of them, `resume` and `handoff` all but `cwd`.\n\n"
     text += _options()
+    text += _types()
     text += "\n## tillerman.sync\n\n" + (tillerman.sync.__doc__ or "").split("\n")[0] + "\n"
     for name in tillerman.sync.__all__:
         text += f"\n### sync.{name}\n\n{_described(name, getattr(tillerman.sync, name))}"
+    return text
+
+
+def _types() -> str:
+    text = "\n## Other types\n\nTypes of fields, arguments and results, each with its module.\n\n"
+    text += _table(["name", "stands for"], api_types.aliases())
+    for name, made in api_types.structs().items():
+        text += f"\n### {name}\n\n`{made.__module__}.{name}`\n\n{_described(name, made)}"
     return text
 
 
@@ -136,25 +159,37 @@ def _described(name: str, made: Any) -> str:
         return f"```text\n{_signature(name, made)}\n```\n\n{_prose(made)}"
     if issubclass(made, dict):
         return "The [options](#options-of-start-and-resume), as a `TypedDict`.\n"
-    text = "" if (made.__doc__ or "").startswith(f"{made.__name__}(") else _prose(made)
+    documented = not (made.__doc__ or "").startswith(f"{made.__name__}(")
+    text = _prose(made) if documented else ""
     if issubclass(made, msgspec.Struct | tuple) or hasattr(made, "__dataclass_fields__"):
-        text += "\n" + _fields(made)
-    rows = [
+        text += ("\n" if text else "") + _fields(made)
+    rows = [[f"`{one}`", note] for one, note in _attributes(made) if note]
+    rows += [
         [f"`{_signature(one, function)}`", _prose(function).replace("\n", " ")]
         for one, function in _methods(made)
     ]
-    return text + ("\n" + _table(["", ""], rows) if rows else "")
+    return text + ("\n" if text and rows else "") + (_table(["", ""], rows) if rows else "")
 
 
 def _methods(made: type) -> Iterator[tuple[str, Any]]:
-    for name, value in vars(made).items():
-        function = value.fget if isinstance(value, property) else value
-        if not name.startswith("_") and inspect.isfunction(function):
+    offered = api_types.SERVICES.get(made.__name__)
+    parts = [base for base in reversed(made.__mro__) if base is made or base.__name__[0] == "_"]
+    for name, value in [pair for part in parts for pair in vars(part).items()]:
+        if offered is not None and name not in offered:
+            continue
+        if not name.startswith("_") and inspect.isfunction(_function(value)):
             yield name, value
 
 
+def _function(value: Any) -> Any:
+    match value:
+        case property(fget=function) | functools.cached_property(func=function):
+            return function
+    return value
+
+
 def _signature(name: str, made: Any) -> str:
-    if isinstance(made, property):
+    if isinstance(made, property | functools.cached_property):
         return name
     signature = inspect.signature(made)
     shown = [_raw(one) for one in signature.parameters.values() if one.name not in INTERNAL]
@@ -189,22 +224,54 @@ def _options() -> str:
 def _option_rows(kind: type) -> list[list[str]]:
     return [
         [f"`{name}`", session_options.OPTIONS[name].expected, note or ""]
-        for name, _, _, note in _COMMENT.findall(inspect.getsource(kind))
+        for name, _, _, note in _annotated(kind)
     ]
 
 
 def _fields(kind: type, leave_out: tuple[str, ...] = ()) -> str:
-    found = _COMMENT.findall(inspect.getsource(kind))
     rows = [
         [f"`{name}`", f"`{annotation}`", f"`{default}`" if default else "", note]
-        for name, annotation, default, note in found
-        if name not in leave_out
+        for name, annotation, default, note in _annotated(kind)
+        if name not in leave_out and not name.startswith("_")
     ]
     return _table(["field", "type", "default", ""], rows) if rows else "It has no fields.\n"
 
 
+def _annotated(kind: type) -> Iterator[tuple[str, str, str, str]]:
+    """Name, annotation, default and comment of each field of a class."""
+    source = textwrap.dedent(inspect.getsource(kind))
+    for node in ast.parse(source).body[0].body:  # type: ignore[attr-defined]
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            default = _source(source, node.value) if node.value else ""
+            annotation = _source(source, node.annotation)
+            yield node.target.id, annotation, default, _comment(source, node)
+
+
+def _source(source: str, node: ast.expr) -> str:
+    """On one line."""
+    text = " ".join((ast.get_source_segment(source, node) or "").split())
+    return text.replace("[ ", "[").replace(", ]", "]")
+
+
+def _attributes(kind: type) -> Iterator[tuple[str, str]]:
+    """Name and comment of each public attribute that the constructor of a class sets."""
+    source = textwrap.dedent(inspect.getsource(kind))
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case (
+                ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)])
+                | ast.AnnAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=name))
+            ) if not name.startswith("_"):
+                yield name, _comment(source, node)
+
+
+def _comment(source: str, node: ast.stmt) -> str:
+    found = _COMMENT.search(source.splitlines()[(node.end_lineno or node.lineno) - 1])
+    return found[1] if found else ""
+
+
 def _prose(made: Any) -> str:
-    function = made.fget if isinstance(made, property) else made
+    function = _function(made)
     return (inspect.cleandoc(function.__doc__) + "\n") if function.__doc__ else ""
 
 
@@ -238,8 +305,11 @@ def _tree(kind: type[TillermanError] = TillermanError) -> Iterator[type[Tillerma
 def error_page() -> str:
     tree = (errors.__doc__ or "").split("\n\n")[1]
     hints = _hints()
-    text = f"# Errors\n{NOTE}\nEvery exception is an attribute of `tillerman`, and has `message`, "
-    text += "`hint` (the next step) and `exit_code`. With `--json` a command that fails prints "
+    text = f"# Errors\n{NOTE}\nEvery exception is one of these or of a class below one. They are "
+    text += (
+        "attributes of `tillerman`, and have `message`, `hint` (the next step) and `exit_code`. "
+    )
+    text += "With `--json` a command that fails prints "
     text += 'one line, `{"error": {"kind", "message", "hint", "exit_code"}}`.\n\n'
     text += f"```text\n{tree.strip()}\n```\n"
     for error in _tree():
@@ -247,6 +317,14 @@ def error_page() -> str:
         if found := hints.get(error.__name__):
             text += "\n" + _table(["message", "next step"], sorted(found))
     return text + _failures()
+
+
+def mock_scripts() -> str:
+    """What the mock agent's scripts can contain, as the agent's own page has it."""
+    heading, _, text = (
+        (PACKAGE / "agents/mock/scripts/README.md").read_text("utf-8").partition("\n")
+    )
+    return f"{heading}\n{NOTE}{text}"
 
 
 def _failures() -> str:
