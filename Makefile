@@ -41,6 +41,13 @@ test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root
 	$(BIN)/pytest -n 4 -m real --reruns 1 tests/real --ignore tests/real/test_ordinary_user.py
 	$(BIN)/pytest -m real --reruns 1 tests/real/test_ordinary_user.py
 
+$(VENV)/schemathesis: requirements/schemathesis.lock | $(READY)
+	$(BIN)/python -m venv $@
+	$@/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/schemathesis.lock
+
+test-api: $(READY) $(VENV)/schemathesis ## the HTTP API against its own description, with schemathesis
+	$(BIN)/pytest -n 2 -m "not torture" tests/surfaces/server
+
 torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
 	$(BIN)/python tests/real/clis.py install
 	$(BIN)/pytest -n 2 -m torture --timeout 3600 -rP tests
@@ -62,12 +69,17 @@ bench-mcp: $(READY) ## the workspace server: calls, relays, long output
 bench-tui: $(READY) ## the terminal interface: lag under a fast stream, first paint, rest (needs tmux, strace)
 	$(BIN)/python -m bench tui
 
+bench-server: $(READY) ## the session service: 100 clients on one session, beside a bare broadcast
+	$(BIN)/python -m bench server
+
 demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/tillerman demo
 
 lock: ## resolve the dependencies anew (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --extra fast --extra mcp --generate-hashes --no-header \
+	uv pip compile --quiet --universal --python-version 3.11 --extra fast --extra mcp --extra server --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url -o requirements/dev.lock pyproject.toml requirements/dev.in
+	echo schemathesis | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url -o requirements/schemathesis.lock -
 
 docs: $(READY) ## write what the documents say of the code
 	$(BIN)/python docs/generate.py
@@ -89,4 +101,4 @@ fix: $(READY) ## format and fix what ruff can
 help: ## this text
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup check test test-fresh test-fresh-root test-policy test-real torture bench bench-hooks bench-mcp bench-tui demo lock docs verdicts fix help
+.PHONY: setup check test test-fresh test-fresh-root test-policy test-real test-api torture bench bench-hooks bench-mcp bench-tui bench-server demo lock docs verdicts fix help
