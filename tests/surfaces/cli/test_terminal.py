@@ -239,3 +239,10 @@ def test_a_closed_terminal_ends_the_turn(bench: Bench) -> None:
     shown = bench.run("sessions", "show", "last", "--json").stdout
     ends = [json.loads(line)["event"] for line in shown.splitlines() if "turn_ended" in line]
     assert [end["reason"] for end in ends] == ["cancelled"]
+
+
+def test_options_without_a_command_open_the_terminal_interface(bench: Bench) -> None:
+    terminal = bench.terminal("-a", "mock", "--approve", "edits")
+    terminal.wait_for("approve edits")
+    terminal.press("\x11")
+    assert terminal.end() == 0

@@ -27,6 +27,11 @@ WRONG = {
     "requests anser": "error: unknown command 'anser'\nhint: did you mean answer?",
     "config sow": "error: unknown command 'sow'\nhint: did you mean show?",
     "--colour x": "error: tillerman has no option --colour\nhint: did you mean --color?",
+    "-a mock": (
+        "error: tillerman has no option -a\nhint: options of a command follow its name: "
+        "`tillerman run -a`"
+    ),
+    "-x": "error: tillerman has no option -x\n",
     "--color never --colour=x run hi": "error: tillerman has no option --colour\n",
     "sessions --jso list": "error: tillerman sessions has no option --jso\n",
     "run --worktree go": (

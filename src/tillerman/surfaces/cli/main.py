@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tillerman.core.errors import TillermanError, UsageError
-from tillerman.surfaces.cli.parsing.argparse_errors import parse
+from tillerman.surfaces.cli.parsing.argparse_errors import option_strings, parse, subcommands
 from tillerman.surfaces.cli.parsing.parser import build
 from tillerman.surfaces.cli.preconditions import check_arguments, check_current_folder
 from tillerman.surfaces.cli.views.error_report import complain, report, report_failure
@@ -41,8 +41,8 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
     debug = "--debug" in words
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
-    if not words and terminal():
-        words = ["tui"]
+    if terminal() and _names_no_command(words):
+        words = ["tui", *words]
     try:
         check_arguments(words)
         options = parse(build(words[0] if words else ""), words)
@@ -71,6 +71,15 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
             return report_failure(words, SYSTEM, *reported)
         hint = "" if debug else "this is a bug in tillerman: `--debug` shows the traceback"
         return report_failure(words, INTERNAL, f"{type(error).__name__}: {error}", hint)
+
+
+def _names_no_command(words: list[str]) -> bool:
+    """True for no words at all, and for options of the terminal interface: `-a claude`."""
+    if not words or not words[0].startswith("-"):
+        return not words
+    parser = build("tui")
+    options = set(option_strings(subcommands(parser)["tui"])) - set(option_strings(parser))
+    return words[0].partition("=")[0] in options
 
 
 def _lost_output(error: OSError) -> int:

@@ -6,7 +6,8 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from tillerman.core.errors import UsageError
@@ -102,10 +103,19 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
     return {}
 
 
-def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
+def _refuse(
+    parser: argparse.ArgumentParser,
+    word: str,
+    commands: Mapping[str, argparse.ArgumentParser] = MappingProxyType({}),
+) -> NoReturn:
     if word.startswith("-"):
         name = word.partition("=")[0]
-        hint = suggestion(name, option_strings(parser), otherwise=f"`{parser.prog} --help`")
+        having = [one for one, sub in commands.items() if name in option_strings(sub)]
+        if having:
+            command = f"{parser.prog} {having[0]} {name}"
+            hint = f"options of a command follow its name: `{command}`"
+        else:
+            hint = suggestion(name, option_strings(parser), otherwise=f"`{parser.prog} --help`")
         raise UsageError(f"{parser.prog} has no option {name}", hint=hint)
     raise UsageError(
         f"{parser.prog}: unexpected argument: {word!r}",
@@ -121,10 +131,10 @@ def _check_options_before_commands(parser: argparse.ArgumentParser, words: Seque
         name, equals, _ = word.partition("=")
         if word in commands:
             parser = commands[word]
-        elif word == "--" or not word.startswith("--"):
+        elif word in ("-", "--") or not word.startswith("-"):
             return
         elif (action := parser._option_string_actions.get(name)) is None:
-            _refuse(parser, word)
+            _refuse(parser, word, commands)
         elif action.nargs is None and not equals:
             next(rest, None)
 
