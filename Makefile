@@ -46,7 +46,7 @@ $(VENV)/schemathesis: requirements/schemathesis.lock | $(READY)
 	$@/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/schemathesis.lock
 
 test-api: $(READY) $(VENV)/schemathesis ## the HTTP API against its own description, with schemathesis
-	$(BIN)/pytest -n 2 -m "not torture" tests/surfaces/server
+	$(BIN)/pytest -n 2 -m "not torture" tests/surfaces/server/test_schemathesis.py
 
 torture: $(READY) ## long fault injection: kills, fuzz, power cuts, secrets
 	$(BIN)/python tests/real/clis.py install
