@@ -74,7 +74,7 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
 
 
 def _names_no_command(words: list[str]) -> bool:
-    """True for no words at all, and for options of the terminal interface: `-a claude`."""
+    """True for no words at all, and for options of the terminal interface: `-a mock`."""
     if not words or not words[0].startswith("-"):
         return not words
     parser = build("tui")
