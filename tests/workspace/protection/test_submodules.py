@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -134,6 +135,38 @@ async def test_a_work_tree_is_added_and_removed(
     git("worktree", "remove", str(tree))
     await hold.end()
     assert git("worktree", "list", "--porcelain").count("worktree ") == 1
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git worktree add -q ../tree",
+        "git worktree add -q --detach ../tree; git worktree remove ../tree",
+        f"git {FILE} submodule update -q --init",
+        "git init -q inside",
+        f"git {FILE} clone -q ../library inside",
+        "git remote add origin ../library; git fetch -q; git remote rename origin other",
+        "git switch -q -C work; git config user.name Ann; git branch --set-upstream-to=main",
+    ],
+)
+async def test_git_works_although_each_of_its_steps_is_seen(
+    repository: Path, git: Git, watch: Watcher, library: Path, command: str
+) -> None:
+    calls = "write,mkdir,rename,link,symlink"
+    slow = f"strace -f -qq -o /dev/null -e trace={calls} -e inject={calls}:delay_enter=20000"
+    found = await run(watch, repository, f"{slow} sh -ec '{command}'")
+    assert [one for one in found if one.restored] == []
+    git("fsck", "--strict")
+
+
+async def test_a_link_of_a_work_tree_that_stays_empty_is_removed(
+    repository: Path, watch: Watcher
+) -> None:
+    work = ".git/worktrees/x"
+    made = f"mkdir -p {work}; echo ref: refs/heads/main > {work}/HEAD; : > {work}/commondir"
+    assert [one.path for one in await run(watch, repository, made)] == [f"{work}/commondir"]
+    assert not (repository / work / "commondir").exists()
 
 
 async def test_a_folder_that_was_empty_counts_as_new(root: Path, watch: Watcher) -> None:

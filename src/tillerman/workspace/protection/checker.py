@@ -77,7 +77,7 @@ class Checker:
         self.partial = False  # deeper folders still have to be scanned
         self.changed = False  # something was replaced, or has to be checked again
         self._early: State | None = None
-        self._empty: dict[str, float] = {}  # mount points of a sandbox -> first seen
+        self._empty: dict[str, float] = {}  # names that may be empty at first -> first seen
         self._checkouts: Checkouts | None = None
         self._failures = Failures()
         self._outside: set[str] = set()  # mounted names that changed
@@ -334,7 +334,7 @@ class Checker:
             self._outside.add(path)
             self._adopt(path)
             return None
-        if self._is_mount_point(path, before, last=last):
+        if self._is_still_empty(path, before, after, last=last):
             return None
         was, now = before.nodes.get(path), after.nodes.get(path)
         if now is None and path in before.made:
@@ -379,9 +379,11 @@ class Checker:
         self.changed = True  # has to be checked again
         return None
 
-    def _is_mount_point(self, path: str, before: State, *, last: bool) -> bool:
-        """Returns whether it is an empty mount point of a sandbox, allowed for a short time."""
-        if path in before.nodes or path not in MOUNT_POINTS or not self.restorer.is_empty(path):
+    def _is_still_empty(self, path: str, before: State, after: State, *, last: bool) -> bool:
+        """Returns whether it is new and empty, which is allowed for a short time: a mount point of
+        a sandbox, or a `commondir` that git has created and not yet written."""
+        expected = path in MOUNT_POINTS or is_worktree_link(path, after, b"")
+        if path in before.nodes or not expected or not self.restorer.is_empty(path):
             self._empty.pop(path, None)
             return False
         since = self._empty.setdefault(path, time.monotonic())

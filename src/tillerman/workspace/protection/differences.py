@@ -104,11 +104,11 @@ def has_other_mode(before: State, after: State, path: str) -> bool:
     )
 
 
-def is_worktree_link(path: str, state: State) -> bool:
-    """Returns whether it is the `commondir` of a worktree as git writes it."""
+def is_worktree_link(path: str, state: State, content: bytes = b"../..\n") -> bool:
+    """Returns whether it is the `commondir` of a worktree, by default as git writes it."""
     node = state.nodes.get(path)
     shelf, _ = parent_of(parent_of(path)[0])
-    right = node is not None and node.kind == "file" and node.content == b"../..\n"
+    right = node is not None and node.kind == "file" and node.content == content
     return right and parent_of(shelf)[1] == "worktrees" and is_of_git(path, state, ("commondir",))
 
 
