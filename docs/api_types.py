@@ -19,6 +19,14 @@ STRUCTS = {
         "Message", "PlanBlock", "RequestBlock", "TextBlock", "Thought", "ToolCallBlock", "Turn",
     ),
     "tillerman.core.transcript.turn_result": ("CallOutcome",),
+    "tillerman.agents.stdio.agent": ("StdioAgent",),
+    "tillerman.core.agent": ("AgentInfo", "Prompt"),
+    "tillerman.core.contract": ("BuiltFor",),
+    "tillerman.core.host": ("SecretFile", "SecretFolder"),
+    "tillerman.core.session_spec": (
+        "Approval", "NativeLimits", "NativeOptions", "SessionSpec", "ToolSelection",
+    ),
+    "tillerman.core.wire": ("AttachmentBytes", "Launch", "TemporaryFile", "Wire", "WireReply"),
     "tillerman.core.agent_admin": (
         "Account", "Installed", "McpServer", "McpTool", "Model", "NativeSession",
     ),
@@ -35,12 +43,14 @@ SERVICES = {  # the methods for programs, of classes that surfaces use too
         "native_history", "native_sessions", "report",
     ),
     "Rule": ("told",),
+    "StdioAgent": (),
     "Catalog": ("count", "get", "list", "open_requests", "rename", "titled"),
     "Search": ("search",),
     "Sessions": ("delete", "fork", "remembered_by", "remembered_in", "watch_requests"),
 }  # fmt: skip
 ALIASES = {
     "tillerman.core.events": ("Content",),
+    "tillerman.core.host": ("Word",),
     "tillerman.core.session_options": ("Preset", "WhenBusy"),
     "tillerman.core.session_spec": ("Mode",),
     "tillerman.core.transcript.blocks": ("Block", "CallState", "Status"),

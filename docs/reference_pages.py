@@ -195,6 +195,8 @@ def _signature(name: str, made: Any) -> str:
     shown = [_raw(one) for one in signature.parameters.values() if one.name not in INTERNAL]
     result = _Raw(str(signature.return_annotation))
     given = str(signature.replace(parameters=shown, return_annotation=result))
+    if inspect.isasyncgenfunction(getattr(made, "__wrapped__", None)):
+        given = given.replace("-> AsyncIterator[", "-> AsyncContextManager[")
     begins = "async " if inspect.iscoroutinefunction(made) else ""
     return f"{begins}{name}{given}"
 
@@ -280,18 +282,20 @@ def _prose(made: Any) -> str:
 
 def codes() -> str:
     rows = []
-    by_code: dict[int, list[str]] = {0: ["completed"], exit_codes.CANCELLED: ["cancelled"]}
+    by_code: dict[int, list[str]] = {0: ["completed"], errors.CANCELLED: ["cancelled"]}
     by_code[exit_codes.BROKEN_PIPE] = ["the reader of the output is gone"]
     for kind in get_args(FailureKind):
         code = code_of(Failure(kind=kind, message=""))
         by_code.setdefault(code, []).append(f"`{kind}`")
     for error in _tree():
+        if error is errors.TurnFailed:
+            continue  # it has the code of its kind
         by_code.setdefault(error.exit_code, []).append(f"`{error.__name__}`")
     rows = [[str(code), ", ".join(names)] for code, names in sorted(by_code.items())]
     return (
         f"# Exit codes\n{NOTE}\nNames in snake case are kinds of a failed turn, others are "
         "[errors](errors.md) of a command. [The command line](../cli.md#tillerman-run) explains "
-        "the codes.\n\n" + _table(["code", "meaning"], rows)
+        "the codes. `TurnFailed` has that of its kind.\n\n" + _table(["code", "meaning"], rows)
     )
 
 

@@ -118,7 +118,7 @@ async def test_no_option_takes_a_value_of_another_type(
 
 async def test_an_unknown_option_is_reported_with_a_known_one(paths: Paths, tmp_path: Path) -> None:
     async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
-        with pytest.raises(UsageError, match=r"^unknown option: 'aprove'$") as caught:
+        with pytest.raises(UsageError, match=r"(?m)^unknown option: 'aprove'$") as caught:
             await harness.start("mock", aprove="none")  # type: ignore[call-arg]
         assert (caught.value.hint, sessions(harness)) == ("did you mean approve?", 0)
 

@@ -40,10 +40,13 @@ def test_a_file_is_not_a_client(house: Machine) -> None:
     assert wrong.returncode == 2 and b"standard output is neither a pipe" in wrong.stderr
 
 
+@pytest.mark.parametrize("command", [("mcp", "serve"), ("acp",)], ids=" ".join)
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-", "</dev/null"])
-def test_closed_streams_are_not_a_client(house: Machine, streams: str) -> None:
+def test_closed_streams_are_not_a_client(
+    house: Machine, streams: str, command: tuple[str, ...]
+) -> None:
     done = subprocess.run(
-        ["sh", "-c", f'"$@" {streams}', "sh", *house.command("mcp", "serve")],
+        ["sh", "-c", f'"$@" {streams}', "sh", *house.command(*command)],
         cwd=house.project,
         env=house.environment,
         input=b"",

@@ -23,6 +23,9 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 DOWNLOAD = 240
+LOCKED = re.findall(
+    r"^([\w.-]+==[^\s;]+)", (CHECKOUT / "requirements/dev.lock").read_text(), re.MULTILINE
+)
 
 # Prints the distributions there are, and those that the metadata of tillerman declares.
 REPORT = """
@@ -117,8 +120,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pip(python: Path, folder: Path, wanted: str) -> None:
+    """With the locked versions, so that a release of a dependency cannot change the result."""
+    (folder / "constraints.txt").write_text("\n".join(LOCKED))
     words = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-compile"]
-    run([*words, wanted], folder)
+    run([*words, "-c", "constraints.txt", wanted], folder)
 
 
 @pytest.mark.parametrize("python", interpreters(), ids=lambda path: path.name)

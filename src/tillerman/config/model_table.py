@@ -90,10 +90,13 @@ class Models(Struct, frozen=True):
         for name in self.rows.get(model, {}):
             if name != PRICE:
                 return name
-        known = ", ".join(sorted(self.rows))
+        from difflib import get_close_matches
+
+        near = get_close_matches(model.lower(), self.rows, n=3)
+        meant = f"did you mean {' or '.join(near)}? " if near else ""
         raise UsageError(
             f"no agent is known for model {model!r}",
-            hint=f"name the agent with -a, or one of these models: {known}",
+            hint=f"{meant}name the agent too (-a); `tillerman models AGENT` lists its models",
         )
 
     def price(self, model: str) -> Price | None:

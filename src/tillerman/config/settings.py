@@ -22,7 +22,7 @@ from tillerman.config.value_types import (
     switch,
     text,
 )
-from tillerman.core.errors import ConfigError
+from tillerman.core.errors import ConfigError, UsageError
 from tillerman.core.session_options import (
     Enforced,
     Handoff,
@@ -309,6 +309,11 @@ def build(values: Mapping[str, Any], **besides: Any) -> Config:
 
 def check_config(config: Config) -> None:
     """Validates a Config built in Python with the same value types as config files."""
+    if not isinstance(config, Config):
+        raise UsageError(
+            f"config cannot be {config!r}: expected a `tillerman.config.Config`",
+            hint="omit it to use the config files; options such as `approve` are for `start`",
+        )
     for setting in _SETTINGS:
         value = value_at(config, setting.key)
         if value == setting.default:

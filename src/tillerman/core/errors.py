@@ -34,6 +34,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+CANCELLED = 130  # as a program ended by SIGINT
+EXIT_CODES = {  # of the failures of a turn, by kind; of any other 1
+    "not_installed": 3,
+    "not_signed_in": 3,
+    "denied": 4,
+    "gate_bypassed": 4,
+    "turn_limit": 5,
+    "cost_limit": 5,
+    "token_limit": 5,
+    "schema_mismatch": 6,
+    "timed_out": 124,  # as coreutils `timeout`
+}
+
 
 class TillermanError(Exception):
     exit_code = 1
@@ -42,6 +55,8 @@ class TillermanError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # printed below a traceback
 
 
 def kind_of(error: type[TillermanError]) -> str:
@@ -68,6 +83,7 @@ class AgentNotInstalled(AgentError):
 
     def __init__(self, agent: str, *, binary: str, hint: str) -> None:
         super().__init__(agent, f"{agent} is not installed: no `{binary}` on PATH", hint=hint)
+        self.binary = binary
 
 
 class NotUsable(AgentError):
@@ -161,11 +177,17 @@ class SessionClosed(SessionError):
 
 
 class TurnFailed(SessionError):
-    """`kind` is that of the turn's failure; None for a cancelled or running turn."""
+    """`kind` is that of the turn's failure; None for a cancelled or running turn.
 
-    def __init__(self, message: str, *, hint: str = "", kind: str | None = None) -> None:
+    `exit_code` is that of `tillerman run` for such a turn.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str = "", kind: str | None = None, cancelled: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
         self.kind = kind
+        self.exit_code = CANCELLED if cancelled else EXIT_CODES.get(kind or "", 1)
 
 
 class StoreError(TillermanError):

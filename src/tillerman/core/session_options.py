@@ -104,7 +104,7 @@ def check_options(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         values = OPTIONS.get(name)
         if values is None:
-            raise UsageError(f"unknown option: {name!r}", hint=_near(name, tuple(OPTIONS)))
+            raise _unknown(name, tuple(OPTIONS))
         if value is not None and not values.include(value):
             raise UsageError(
                 f"{name} cannot be {value!r}: expected {values.expected}",
@@ -120,9 +120,15 @@ def given_options(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
     known = tuple(kind.__annotations__)
     for name in options:
         if name not in known:
-            raise UsageError(f"unknown option: {name!r}", hint=_near(name, known))
+            raise _unknown(name, known)
     check_options(options)
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _unknown(name: str, known: Sequence[str]) -> UsageError:
+    here = _SDK_NAMES.get(name, "")
+    hint = f"claude-agent-sdk's {name} is {here} here" if here else _near(name, known)
+    return UsageError(f"unknown option: {name!r}", hint=hint)
 
 
 def check_required(**given: object) -> None:
@@ -155,6 +161,8 @@ def as_prompt(text: str, files: Sequence[File] = ()) -> Prompt:
                 f"{name} is not Unicode text at character {error.start}",
                 hint="encode it as UTF-8",
             ) from None
+    if not text.strip() and not files:
+        raise UsageError("the prompt is empty", hint="write what the agent should do")
     return Prompt(text, tuple(files))
 
 
@@ -231,15 +239,17 @@ def _name(hint: str = "omit it for its default") -> _Values:
 _NAME = _name()
 _TEXT = _Values("a string", lambda value: isinstance(value, str))
 _SWITCH = _Values("True or False", lambda value: isinstance(value, bool))
-_SECONDS = _Values("a number of seconds greater than 0", _is_number)
-_COUNT = _Values("an integer greater than 0", _is_count)
-_TEXTS = _Values("a list of strings", _are(str))
-_FOLDERS = _Values("a list of paths", _are((str, os.PathLike)))
+_SECONDS = _Values("a number of seconds greater than 0", _is_number, hint="for example 300")
+_COUNT = _Values("an integer greater than 0", _is_count, hint="for example 20")
+_TEXTS = _Values("a list of strings", _are(str), hint='for example ["text"]')
+_VARIABLES = _Values("a list of strings", _are(str), hint='for example ["NAME", "OTHER=VALUE"]')
+_FOLDERS = _Values("a list of paths", _are((str, os.PathLike)), hint='for example ["../docs"]')
 _CALLBACK = _Values("a function or a coroutine function", callable)
 _TABLE = _Values("a mapping with string keys", _is_table)
 _SERVERS = _Values(
     "a mapping of names to mappings or tool servers",
     lambda value: _is_table(value) and all(map(_is_server, value.values())),  # type: ignore[attr-defined]
+    hint='{"NAME": {"command": "…", "args": []}} or {"NAME": tillerman.tool_server(function)}',
 )
 
 OPTIONS: Mapping[str, _Values] = {
@@ -256,7 +266,7 @@ OPTIONS: Mapping[str, _Values] = {
     "unattended": _SWITCH,
     "workspace_tools": _SWITCH,
     "alone": _SWITCH,
-    "agent": _name("`tillerman agents` lists the agents"),
+    "agent": _name('`tillerman agents` lists the agents; several in order: "claude,codex"'),
     "session": _name("`tillerman sessions list` lists all sessions"),
     "model": _NAME,
     "effort": _NAME,
@@ -264,7 +274,7 @@ OPTIONS: Mapping[str, _Values] = {
     "title": _TEXT,
     "system": _TEXT,
     "cwd": _Values("a path", lambda value: isinstance(value, str | os.PathLike) and value != ""),
-    "env": _TEXTS,
+    "env": _VARIABLES,
     "tools": _TEXTS,
     "allowed_tools": _TEXTS,
     "denied_tools": _TEXTS,
@@ -274,7 +284,9 @@ OPTIONS: Mapping[str, _Values] = {
     "servers": _SERVERS,
     "options": _TABLE,
     "output_schema": _TABLE,
-    "output": _Values("a type", lambda value: isinstance(value, type)),
+    "output": _Values(
+        "a type", lambda value: isinstance(value, type), hint="a JSON Schema is for `output_schema`"
+    ),
     "on_permission": _CALLBACK,
     "on_question": _CALLBACK,
     "before_call": _CALLBACK,
@@ -283,9 +295,25 @@ OPTIONS: Mapping[str, _Values] = {
     "after_turn": _CALLBACK,
     "max_turns": _COUNT,
     "max_tokens": _COUNT,
-    "max_cost": _Values("an amount in US dollars greater than 0", _is_number),
+    "max_cost": _Values(
+        "an amount in US dollars greater than 0", _is_number, hint="for example 0.5"
+    ),
     "timeout": _SECONDS,
     "request_timeout": _SECONDS,
+}
+
+_SDK_NAMES: Mapping[str, str] = {  # of claude-agent-sdk's `ClaudeAgentOptions`
+    "permission_mode": "`approve`, or `mode` for plan mode,",
+    "system_prompt": "`system`",
+    "can_use_tool": "`on_permission`",
+    "hooks": "`before_call`, `after_call`, `before_prompt` and `after_turn`",
+    "mcp_servers": "`servers`",
+    "disallowed_tools": "`denied_tools`",
+    "add_dirs": "`folders`",
+    "max_budget_usd": "`max_cost`",
+    "output_format": "`output` or `output_schema`",
+    "extra_args": "`flags`",
+    "fork_session": "`harness.resume(id, fork=True)`",
 }
 
 

@@ -20,6 +20,7 @@ class AgentSelection(NamedTuple):
     names: tuple[str, ...]  # of agents; at least one
     profile: Profile | None = None
     substitutes: tuple[str, ...] = ()  # other agents that offer the model
+    chosen: bool = True  # False: the default agent, since nobody named one
 
     def requested(self, options: dict[str, Any]) -> dict[str, Any]:
         """Merges the given options over those of the profile."""
@@ -45,7 +46,7 @@ def select_agents(
         return _having(config, model)
     if config.model and "agent" not in config.sources:
         return _having(config, config.model)
-    return _named(config, config.agent, cwd)
+    return _named(config, config.agent, cwd)._replace(chosen="agent" in config.sources)
 
 
 def _named(config: Config, agent: str, cwd: Path) -> AgentSelection:

@@ -17,24 +17,25 @@ from tillerman.supervision.linux.which import find_program
 
 if TYPE_CHECKING:
     from tillerman.harness.agent_availability import AgentAvailability
+    from tillerman.harness.agent_selection import AgentSelection
 
 
 class AgentFallback:
     """Launch plans and fallback agents of a session.
 
-    `plan` makes the launch plan for an agent name. `substitutes` replace a single agent only if it
+    `plan` makes the launch plan for an agent name. Substitutes replace a single agent only if it
     is not installed or not signed in.
     """
 
     def __init__(
         self,
-        names: Sequence[str],
+        who: AgentSelection,
         plan: Callable[[str], LaunchPlan],
         availability: Callable[[], AgentAvailability],
-        substitutes: Sequence[str] = (),
     ) -> None:
-        self._names = names
-        self._substitutes = substitutes
+        self._names = who.names
+        self._substitutes = who.substitutes
+        self._chosen = who.chosen
         self._plan = plan
         self._availability = availability
 
@@ -46,6 +47,8 @@ class AgentFallback:
         try:
             refuse_missing(made)
         except AgentNotInstalled as error:
+            if not self._chosen:
+                raise _default_missing(error) from None
             return await self._first_of(self._substitutes, rules, UNUSABLE, [error])
         return made, FallbackPolicy(rules, self._substitutes, self._called, UNUSABLE)
 
@@ -89,6 +92,12 @@ def refuse_missing(made: LaunchPlan) -> None:
     path = made.run_settings.environment.get("PATH")
     if binary and find_program(str(binary), path) is None:
         raise AgentNotInstalled(info.name, binary=str(binary), hint=info.install)
+
+
+def _default_missing(error: AgentNotInstalled) -> AgentNotInstalled:
+    """Nobody asked for this agent, so another one may be the answer."""
+    hint = f"choose an agent that is ready (`tillerman agents`), or install it: {error.hint}"
+    return AgentNotInstalled(error.agent, binary=error.binary, hint=hint)
 
 
 def _passed_over(error: TillermanError, made: LaunchPlan) -> Notice:

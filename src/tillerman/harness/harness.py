@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from copy import copy
 from functools import cached_property
 from importlib.util import find_spec
@@ -18,6 +17,7 @@ from tillerman.agents.stdio.capability_check import refuse_open_gate
 from tillerman.config import Config, Paths, check_config, find_paths, load
 from tillerman.core.agent import Agent
 from tillerman.core.agent_admin import AccountInfo
+from tillerman.core.async_context import opened_with
 from tillerman.core.errors import ConfigError, SessionBusy, StoreDamaged, StoreReadOnly, UsageError
 from tillerman.core.events import Notice
 from tillerman.core.session_options import (
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 AnySession = str | Session | AttachedSession  # by id, by prefix, `last`, or a handle of it
 
 
-@asynccontextmanager
+@opened_with("open()")
 async def open_harness(
     *, config: Config | None = None, cwd: Path | str = ".", paths: Paths | None = None
 ) -> AsyncIterator[Harness]:
@@ -292,7 +292,7 @@ class Harness:
         def make(name: str) -> LaunchPlan:
             return self._plan(config, name, who, flat)
 
-        return AgentFallback(who.names, make, lambda: self._availability, who.substitutes)
+        return AgentFallback(who, make, lambda: self._availability)
 
     @cached_property
     def _availability(self) -> AgentAvailability:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Unpack
 from urllib.parse import quote, urlencode
 
 import msgspec
 
+from tillerman.core.async_context import opened_with
 from tillerman.core.errors import UsageError
 from tillerman.core.program.callbacks import NAMES
 from tillerman.core.session_options import ResumeOptions, StartOptions, check_options
@@ -19,7 +19,7 @@ from tillerman.remote.remote_session import RemoteSession
 from tillerman.store.session_row import SessionRow
 
 
-@asynccontextmanager
+@opened_with("connect(URL)")
 async def connect(url: str, *, token: str | None = None) -> AsyncIterator[RemoteHarness]:
     """Connects to a service; without `token`, with that of the service on this machine."""
     http = HttpClient(url, token or _own_token())

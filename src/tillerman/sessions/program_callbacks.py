@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ from tillerman.core.program.callbacks import Callbacks, ToolCall, returned
 
 if TYPE_CHECKING:
     from tillerman.core.transcript.turn_result import Result
+
+_logger = logging.getLogger(__name__)
 
 MOST_CALLS = 1_000  # running calls that are followed; an agent may start any number
 
@@ -119,4 +122,5 @@ class ProgramCallbacks:
 
 def _failed(name: str, error: Exception) -> Notice:
     reason = str(error) or type(error).__name__
+    _logger.error("%s failed", name, exc_info=error)  # with its traceback, for the programmer
     return Notice(level="error", kind="session", text=f"{name} failed: {reason}")

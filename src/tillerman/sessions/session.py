@@ -8,6 +8,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Coroutine,
     Iterator,
     Sequence,
@@ -187,6 +188,11 @@ class Session:
         """Removes a remembered rule of this session, by its `Rule.told`."""
         self._live.forget_rule(rule)
 
+    @property
+    def open_requests(self) -> Collection[str]:
+        """The ids of the requests that wait for an answer."""
+        return self._runner.open_requests
+
     def waits_for(self, request_id: str) -> bool:
         """Whether the request is open: neither a rule nor a user has answered it."""
         return request_id in self._runner.open_requests
@@ -221,7 +227,7 @@ class Session:
 
     def result(self, turn: int | None = None) -> Result:
         """The result of a turn, by default of the last one."""
-        return turn_result(self.transcript(), turn)
+        return turn_result(self.id, self.transcript(), turn)
 
     async def close(self) -> None:
         """Ends the agent and all its processes; a second call waits for the first."""
@@ -306,7 +312,7 @@ class AttachedSession:
 
     def result(self, turn: int | None = None) -> Result:
         """The result of a turn, by default of the last one."""
-        return turn_result(self.transcript(), turn)
+        return turn_result(self.id, self.transcript(), turn)
 
     async def cancel(self) -> None:
         """Cancels the running turn, and drops queued prompts."""
@@ -392,13 +398,13 @@ class AttachedSession:
         return True
 
 
-def turn_result(transcript: Transcript, number: int | None = None) -> Result:
+def turn_result(session: str, transcript: Transcript, number: int | None = None) -> Result:
     """The result of the turn with this number, or of the last one."""
     turns = [turn for turn in transcript.turns if number in (None, turn.number)]
     if not turns:
         missing = "no turns yet" if number is None else f"no turn {number}"
         raise SessionError(
-            f"session {transcript.session} has {missing}",
+            f"session {session} has {missing}",
             hint="turns are numbered from 1; a prompt starts the next one",
         )
     from tillerman.core.transcript.turn_result import result

@@ -7,33 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tillerman.core.errors import CANCELLED, EXIT_CODES
+
 if TYPE_CHECKING:  # every command loads this module
     from collections.abc import Iterable
     from typing import Literal
 
-    from tillerman.core.failure import Failure, FailureKind
+    from tillerman.core.failure import Failure
 
-NOT_READY = 3  # not installed, or not signed in
-CANCELLED = 130  # as a program ended by SIGINT
-TIMED_OUT = 124  # as coreutils `timeout`
+NOT_READY = EXIT_CODES["not_signed_in"]
+TIMED_OUT = EXIT_CODES["timed_out"]
 BROKEN_PIPE = 141  # as a program ended by SIGPIPE
 _FAILED = 1
 
-_OF_FAILURES: dict[FailureKind, int] = {
-    "not_installed": NOT_READY,
-    "not_signed_in": NOT_READY,
-    "denied": 4,
-    "gate_bypassed": 4,
-    "turn_limit": 5,
-    "cost_limit": 5,
-    "token_limit": 5,
-    "schema_mismatch": 6,
-    "timed_out": TIMED_OUT,
-}
-
 
 def exit_code(failure: Failure | None) -> int:
-    return _OF_FAILURES.get(failure.kind, _FAILED) if failure else _FAILED
+    return EXIT_CODES.get(failure.kind, _FAILED) if failure else _FAILED
 
 
 def turn_exit_code(

@@ -11,9 +11,9 @@ from contextlib import suppress
 from types import FrameType
 from typing import TextIO
 
-from tillerman.core.errors import AgentError
+from tillerman.core.errors import CANCELLED, AgentError
 from tillerman.harness.agent_admin import DESKTOP, AgentAdmin
-from tillerman.surfaces.exit_codes import CANCELLED, NOT_READY
+from tillerman.surfaces.exit_codes import NOT_READY
 from tillerman.surfaces.rendering.agent_reports import signed_in
 
 

@@ -121,10 +121,10 @@ async def test_a_command_that_fails_is_an_error_with_its_last_output(
         await locate.output(run, INFO, ["mcp", "list"])
     program(tmp_path, "print('ok') if 'fine' in sys.argv else sys.exit('\\x1b[31mno such server')")
     assert await locate.output(run, INFO, ["mcp", "fine"]) == b"ok\n"
-    with pytest.raises(AgentError, match=r"^`acme mcp remove` failed: no such server$"):
+    with pytest.raises(AgentError, match=r"(?m)^`acme mcp remove` failed: no such server$"):
         await locate.output(run, INFO, ["mcp", "remove", "x"])
     program(tmp_path, "time.sleep(600)")
-    with pytest.raises(AgentError, match=r"^`acme mcp list` did not end in time$"):
+    with pytest.raises(AgentError, match=r"(?m)^`acme mcp list` did not end in time$"):
         await locate.output(run, INFO, ["mcp", "list"], limit=0.5)
 
 
@@ -179,10 +179,10 @@ async def test_a_dialog_with_a_program_that_ends_early_is_an_error(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, "print('{}'); print('no licence', file=sys.stderr)")
-    with pytest.raises(AgentError, match=r"^`acme` exited before it answered: no licence$"):
+    with pytest.raises(AgentError, match=r"(?m)^`acme` exited before it answered: no licence$"):
         await run.dialog([path], listing())
     path = program(tmp_path, "time.sleep(600)")
-    with pytest.raises(AgentError, match=r"^`acme` did not answer within 0\.5 s$"):
+    with pytest.raises(AgentError, match=r"(?m)^`acme` did not answer within 0\.5 s$"):
         await run.dialog([path], listing(), limit=0.5)
 
 

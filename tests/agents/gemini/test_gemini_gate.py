@@ -242,5 +242,5 @@ async def test_a_server_that_the_settings_trust_is_refused_where_the_folder_is_t
     store_settings(home, {"mcpServers": {"loose": {"command": "x", "trust": True}, "tight": {}}})
 
     async with PlainHost.open(tmp_path) as host:
-        with pytest.raises(Unsupported, match=r"settings trust.*: loose$"):
+        with pytest.raises(Unsupported, match=r"(?m)settings trust.*: loose$"):
             await agent.open(session_spec(cwd=tmp_path, options={"trust": True}), host)

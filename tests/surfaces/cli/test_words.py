@@ -41,11 +41,25 @@ WRONG = {
     "run --resume go": (
         "error: the prompt is empty\nhint: 'go' was read as a session id: use -c \"go\""
     ),
-    "xyzzy": (
-        "error: unknown command 'xyzzy'\nhint: known: run, handoff, tui, acp, serve, attach, "
-        "sessions, requests, ps, logs, kill, repo, agents, models, status, login, logout, mcp, "
-        "doctor, hooks, hook, policy, protected, config, trust, demo, completion, schema"
+    "xyzzy": ("error: unknown command 'xyzzy'\nhint: `tillerman --help` lists the commands"),
+    "list": (
+        "error: unknown command 'list'\nhint: did you mean `tillerman sessions list` or "
+        "`tillerman requests list` or `tillerman mcp list`?"
     ),
+    "ls": "error: unknown command 'ls'\nhint: did you mean `tillerman sessions list` or ",
+    "resume last": "error: unknown command 'resume'\nhint: did you mean `tillerman run --resume`?",
+    "agent": "error: unknown command 'agent'\nhint: did you mean agents?",
+    "repo xyzzy": "error: unknown command 'xyzzy'\nhint: known: status, action",
+    "run --xyzzy hi": (
+        "error: tillerman run has no option --xyzzy\nhint: `tillerman run --help` lists the options"
+    ),
+    "completion": "error: the following arguments are required: SHELL\n",
+    "run hi --timeout 5x": (
+        "error: argument --timeout: not a time such as 90 or 10m: '5x'\n"
+        "hint: `tillerman run --help` shows the usage"
+    ),
+    "run hi --timeout 0m": "error: argument --timeout: must be greater than 0, not 0m\n",
+    "run hi --timeout 1e308d": "error: argument --timeout: must be greater than 0, not 1e308d\n",
     "run hi --modl x": (
         "error: tillerman run has no option --modl\nhint: did you mean --model or --mode?"
     ),

@@ -309,8 +309,9 @@ class Fold:
             case AgentStarted():
                 transcript.agent, transcript.version = event.agent, event.version
                 transcript.supervision, transcript.exited = event.supervision, None
-                if entry.turn in self._turns:
-                    self._turns[entry.turn].agent = event.agent
+                turn = self._turns.get(entry.turn)
+                if turn and turn.status == "running":  # after a handoff the last turn has ended
+                    turn.agent = event.agent
             case AgentReady():
                 transcript.native_id = event.native_id
                 transcript.version = event.version or transcript.version

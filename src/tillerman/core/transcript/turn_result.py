@@ -54,7 +54,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.status == "completed":
             return self
         if self.failure is None:
-            raise TurnFailed(f"the turn is {self.status}", hint="prompt again")
+            cancelled = self.status == "cancelled"
+            raise TurnFailed(
+                f"the turn {'was cancelled' if cancelled else 'is still running'}",
+                hint="prompt again" if cancelled else "`await session.idle()` waits for its end",
+                cancelled=cancelled,
+            )
         raise TurnFailed(self.failure.message, hint=self.failure.hint, kind=self.failure.kind)
 
     def output_as(self, kind: type[T]) -> T:

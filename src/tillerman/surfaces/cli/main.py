@@ -9,13 +9,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tillerman.core.errors import TillermanError, UsageError
+from tillerman.core.errors import CANCELLED, TillermanError, UsageError
 from tillerman.surfaces.cli.parsing.argparse_errors import option_strings, parse, subcommands
 from tillerman.surfaces.cli.parsing.parser import build
 from tillerman.surfaces.cli.preconditions import check_arguments, check_current_folder
 from tillerman.surfaces.cli.views.error_report import complain, report, report_failure
 from tillerman.surfaces.cli.views.std_streams import terminal
-from tillerman.surfaces.exit_codes import BROKEN_PIPE, CANCELLED
+from tillerman.surfaces.exit_codes import BROKEN_PIPE
 
 if TYPE_CHECKING:
     from tillerman.sessions.prestart import Prestart

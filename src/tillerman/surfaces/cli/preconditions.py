@@ -1,8 +1,9 @@
-"""Checks before any command runs: UTF-8 arguments, home folder, current folder."""
+"""Checks before a command runs: UTF-8 arguments, home folder, current folder, streams."""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,6 +33,20 @@ def check_current_folder() -> None:
         raise UsageError(
             f"the current folder cannot be used: {error.strerror}", hint="`cd` to another folder"
         ) from None
+
+
+def need_client(hint: str) -> None:
+    """Requires a pipe, socket or terminal on stdin and stdout, since a client must be connected.
+
+    Streams that were closed at program start have been replaced with /dev/null.
+    """
+    for number, name in ((0, "input"), (1, "output")):
+        mode = os.fstat(number).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)):
+            raise UsageError(
+                f"standard {name} is neither a pipe nor a terminal: no client can be connected",
+                hint=hint,
+            )
 
 
 def satisfied(words: Sequence[str]) -> bool:

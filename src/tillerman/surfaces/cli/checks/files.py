@@ -44,7 +44,7 @@ def _health(path: Path, full: bool) -> Finding:
     database = Database.open(path, read_only=True)
     try:
         sessions = database.query("SELECT count(*) FROM sessions")[0][0]
-        text = f"{path}: {formatting.size(size)}, {sessions} sessions"
+        text = f"{path}: {formatting.size(size)}, {sessions} session{'s' * (sessions != 1)}"
         if not full and size > CHECKED_BY_ITSELF:
             return Finding("store", "ok", f"{text}, not fully checked (use --full)")
         if fault := database.check():

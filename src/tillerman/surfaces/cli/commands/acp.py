@@ -11,7 +11,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from tillerman.surfaces.cli import open_harness
+from tillerman.surfaces.cli import open_harness, preconditions
 from tillerman.surfaces.cli.commands import login
 from tillerman.surfaces.cli.parsing import run_options
 
@@ -20,6 +20,7 @@ def serve(options: Namespace) -> int:
     if options.login:
         options.agent = options.login
         return login.login(options)
+    preconditions.need_client("set `tillerman acp` as the command of an agent in your editor")
     if sys.stdin.isatty():
         sys.stderr.write("waiting for an editor on standard input; Ctrl-C to exit\n")
     return asyncio.run(_serve(options, _requested(options)))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
-import stat
 import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tillerman.core.errors import UsageError
-from tillerman.surfaces.cli import open_harness
+from tillerman.surfaces.cli import open_harness, preconditions
 from tillerman.surfaces.cli.parsing import run_options
 
 if TYPE_CHECKING:
@@ -24,7 +21,9 @@ if TYPE_CHECKING:
 def serve(options: Namespace) -> int:
     folder = run_options.working_folder(options)
     if options.http is None:
-        _refuse_files()
+        preconditions.need_client(
+            "start `tillerman mcp serve` from an MCP client, or use --http PORT"
+        )
     return asyncio.run(_serve(options, folder))
 
 
@@ -96,20 +95,6 @@ async def _work(options: Namespace, harness: Harness, session: Session) -> None:
     clients = Clients()
     server = workspace_server(session.bench, asks=True, clients=clients)
     await serve_http(server, listener, tokens, clients)
-
-
-def _refuse_files() -> None:
-    """Requires a pipe, socket or terminal on stdin and stdout, since a client must be connected.
-
-    Streams that were closed at program start have been replaced with /dev/null.
-    """
-    for number, name in ((0, "input"), (1, "output")):
-        mode = os.fstat(number).st_mode
-        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)):
-            raise UsageError(
-                f"standard {name} is neither a pipe nor a terminal: no client can be connected",
-                hint="start `tillerman mcp serve` from an MCP client, or use --http PORT",
-            )
 
 
 def _print(text: str) -> None:

@@ -15,7 +15,7 @@ from tillerman.surfaces.cli.parsing.arguments import (
     json_option,
     name,
     port,
-    positive,
+    seconds,
 )
 
 ISOLATION = ("basic", "medium", "high")
@@ -50,7 +50,7 @@ def agents(commands: Any) -> None:
     )
     doctor.add_argument(
         "--wait",
-        type=positive,
+        type=seconds,
         default=25,
         metavar="SECONDS",
         help="timeout for each agent (default: 25)",
@@ -126,7 +126,7 @@ def _serve(mcp: Any) -> None:
     serve.add_argument("--approve", choices=PRESETS, help=APPROVE)
     serve.add_argument(
         "--request-timeout",
-        type=positive,
+        type=seconds,
         metavar="SECONDS",
         help="deny unanswered requests after this time; default: 300",
     )

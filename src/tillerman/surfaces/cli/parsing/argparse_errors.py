@@ -15,6 +15,9 @@ from tillerman.surfaces.did_you_mean import suggestion
 
 SUMMARY = "--json-summary"  # internal spelling of `--json=summary` for argparse
 
+_FEW = 12  # commands that fit into a hint
+_SYNONYMS = {"ls": "list", "rm": "delete"}
+
 # The next argument is the option's value only if it matches this pattern; else it is the prompt.
 _OPTIONAL = {
     "--resume": (re.compile(r"[\w-]+"), "last"),
@@ -44,7 +47,10 @@ class ArgumentParser(argparse.ArgumentParser):
         what = "command" if isinstance(action, argparse._SubParsersAction) else "value"
         if action.option_strings:
             what = f"value for {action.option_strings[-1]}"
-        raise UsageError(f"unknown {what} {value!r}", hint=suggestion(str(value), known))
+        hint = suggestion(str(value), known)
+        if isinstance(action, argparse._SubParsersAction):
+            hint = _meant_command(self.prog, str(value), action.choices)
+        raise UsageError(f"unknown {what} {value!r}", hint=hint)
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -92,6 +98,23 @@ def _cut(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     return words[:end], words[end + 1 :]
 
 
+def _meant_command(prog: str, word: str, commands: Mapping[str, argparse.ArgumentParser]) -> str:
+    """Suggests a subcommand of this name (`list`), a similar command, or an option (`resume`)."""
+    name = _SYNONYMS.get(word, word)
+    found = [f"`{prog} {one} {name}`" for one, sub in commands.items() if name in subcommands(sub)]
+    if not found and (near := suggestion(word, commands, " ")) != " ":
+        return near
+    found = found or [
+        f"`{prog} {one} --{word}`"
+        for one, sub in commands.items()
+        if f"--{word}" in option_strings(sub)
+    ]
+    if found:
+        return f"did you mean {' or '.join(found[:3])}?"
+    many = f"`{prog} --help` lists the commands"
+    return suggestion(word, commands, many if len(commands) > _FEW else "")
+
+
 def option_strings(parser: argparse.ArgumentParser) -> list[str]:
     return [word for action in parser._actions for word in action.option_strings]
 
@@ -115,7 +138,8 @@ def _refuse(
             command = f"{parser.prog} {having[0]} {name}"
             hint = f"options of a command follow its name: `{command}`"
         else:
-            hint = suggestion(name, option_strings(parser), otherwise=f"`{parser.prog} --help`")
+            otherwise = f"`{parser.prog} --help` lists the options"
+            hint = suggestion(name, option_strings(parser), otherwise)
         raise UsageError(f"{parser.prog} has no option {name}", hint=hint)
     raise UsageError(
         f"{parser.prog}: unexpected argument: {word!r}",

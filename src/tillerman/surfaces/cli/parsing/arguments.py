@@ -18,6 +18,7 @@ APPROVE = (
     "everything that no guard denies. These never ask: readonly: only reads; none: nothing"
 )
 
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 N = TypeVar("N", int, float)
 
 
@@ -100,10 +101,12 @@ def limit_options(run: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--max-tokens", type=positive_int, metavar="N", help="maximum number of tokens"
     )
-    limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="time limit of a turn")
+    limits.add_argument(
+        "--timeout", type=seconds, metavar="SECONDS", help="time limit of a turn; also 10m or 2h"
+    )
     limits.add_argument(
         "--request-timeout",
-        type=positive,
+        type=seconds,
         metavar="SECONDS",
         help="deny unanswered requests after this time; default: 300 without a terminal, else 3600",
     )
@@ -125,6 +128,19 @@ def positive(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"must be greater than 0, not {text}")
     return number
+
+
+def seconds(text: str) -> float:
+    """A number of seconds, or a time with a unit, as in the config: `90`, `10m`, `2h`."""
+    unit = text[-1:].lower()
+    number, factor = (text[:-1], _UNITS[unit]) if unit in _UNITS else (text, 1)
+    try:
+        found = float(number) * factor
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a time such as 90 or 10m: {text!r}") from None
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be greater than 0, not {text}")
+    return found
 
 
 def positive_int(text: str) -> int:

@@ -22,6 +22,11 @@ from tillerman.surfaces.cli.parsing.arguments import (
 )
 
 EPILOG = """\
+first steps:
+  tillerman demo                    a complete turn; needs no agent
+  tillerman agents                  which are ready, and how to install others
+  tillerman run -a claude "What does this project do?"
+
 exit codes: 0 completed · 1 failed · 2 usage or config
             3 not installed or not signed in · 4 stopped by policy
             5 a limit · 6 answer does not match the schema
@@ -79,7 +84,7 @@ def others(commands: Any) -> None:
     completion = command(
         commands, "completion", "completion:completion", "print a completion script for your shell"
     )
-    completion.add_argument("shell", choices=SHELLS, help="shell to print the script for")
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     completion.add_argument("--sessions", action="store_true", help=argparse.SUPPRESS)
     command(commands, "schema", "schema:schema", "print the JSON schema of --json")
 

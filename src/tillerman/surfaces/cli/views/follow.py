@@ -12,14 +12,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from contextlib import aclosing, contextmanager
 from typing import Any, Protocol
 
-from tillerman.core.errors import TillermanError
+from tillerman.core.errors import CANCELLED, TillermanError
 from tillerman.core.events import Entry, PermissionRequested, QuestionAsked, RequestAnswered
 from tillerman.surfaces.cli.views.json_view import EntriesView, SummaryView
 from tillerman.surfaces.cli.views.keyboard import Keyboard
 from tillerman.surfaces.cli.views.output import colored, is_terminal
 from tillerman.surfaces.cli.views.plain_view import PlainView
 from tillerman.surfaces.cli.views.view import ReachableSession, View, ViewContext
-from tillerman.surfaces.exit_codes import CANCELLED
 from tillerman.surfaces.rendering import formatting
 
 SHOW_CURSOR = b"\x1b[?25h"
