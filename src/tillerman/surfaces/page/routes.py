@@ -197,7 +197,7 @@ class _Page:
         before = request.query_params.get("before", "")
         async with self._pages.viewed(row.id) as page:
             side = await views.side(self._service, row, page.transcript)
-            number = int(before.removeprefix("t-")) if before.startswith("t-") else None
+            number = _turn(before.removeprefix("t-")) or None
             first = document.first_turn(page.conversation, number)
             view = live.session_view(self._service, row, page, first)
             frame = views.frame(self._service, _csrf(request))
@@ -208,7 +208,7 @@ class _Page:
 
     async def earlier(self, request: Request) -> Response:
         row = self._row(request)
-        before = int(request.query_params.get("before", "0"))
+        before = _turn(request.query_params.get("before", ""))
         async with self._pages.viewed(row.id) as page:
             conversation = page.conversation
             first = document.first_turn(conversation, before)
@@ -287,7 +287,7 @@ class _Page:
                 "this request is answered already, or was withdrawn",
                 hint="the conversation shows how",
             )
-        if not hmac.compare_digest(_text(form, "shown"), digest(asked)):
+        if not _same(_text(form, "shown"), digest(asked)):
             raise HttpError(
                 409,
                 "request_changed",
@@ -328,7 +328,7 @@ def _answer(form: FormData, asked: Any) -> Answer:
     changed = _text(form, "input").strip()
     try:
         given_input = msgspec.json.decode(changed, type=dict) if changed else None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise UsageError(
             f"the changed input is not a JSON object: {error}",
             hint="correct it, or reload the page",
@@ -355,7 +355,7 @@ async def _form(request: Request) -> FormData:
         raise HttpError(413, "too_large", f"a form may have {most}", hint="attach smaller files")
     form = await request.form(max_files=MOST_FILES, max_fields=100, max_part_size=MOST_BYTES)
     client: Client = request.scope[CLIENT]
-    if client.csrf is not None and not hmac.compare_digest(_text(form, "csrf"), client.csrf):
+    if client.csrf is not None and not _same(_text(form, "csrf"), client.csrf):
         raise HttpError(403, "csrf", "this form is too old", hint="reload the page")
     return form
 
@@ -371,6 +371,16 @@ async def _files(form: FormData) -> list[File]:
 def _text(form: FormData, name: str) -> str:
     value = form.get(name, "")
     return value if isinstance(value, str) else ""
+
+
+def _same(given: str, right: str) -> bool:
+    """Compares in constant time; text that is not ASCII can only be compared as bytes."""
+    return hmac.compare_digest(given.encode(errors="replace"), right.encode())
+
+
+def _turn(given: str) -> int:
+    """The number of a turn that a page names; 0 if it names none."""
+    return int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else 0
 
 
 def _need_text(text: str) -> None:

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
+from tillerman.core.errors import UsageError
 from tillerman.store.row_codec import encode
 from tillerman.surfaces.server.bodies import SinceQuery
 from tillerman.surfaces.server.error_responses import DESCRIBED, HttpError, error_response
@@ -72,11 +73,9 @@ class Dispatch:
                 415, "not_json", "the body is not JSON", hint="send Content-Type: application/json"
             )
         if route.body_limit <= SMALL_BODY:
-            data = await read_body(request, route.body_limit)
-            return msgspec.json.decode(data, type=route.body)
+            return _decoded(await read_body(request, route.body_limit), route.body)
         async with self._service.large_bodies:
-            data = await read_body(request, route.body_limit)
-            return msgspec.json.decode(data, type=route.body)
+            return _decoded(await read_body(request, route.body_limit), route.body)
 
 
 class StreamEndpoint:
@@ -154,6 +153,13 @@ async def read_body(request: Request, limit: int) -> bytes:
             raise too_large
         parts.append(part)
     return b"".join(parts)
+
+
+def _decoded(data: bytes, kind: type) -> Any:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except RecursionError:
+        raise UsageError("the body is nested too deeply", hint=DESCRIBED) from None
 
 
 def _response(route: Route, result: object) -> Response:
