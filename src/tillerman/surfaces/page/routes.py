@@ -39,7 +39,7 @@ from tillerman.surfaces.server.error_responses import HttpError, error_response
 from tillerman.surfaces.server.guard import CLIENT, Receive, Send
 from tillerman.surfaces.server.guard import Scope as AsgiScope
 from tillerman.surfaces.server.service import Service
-from tillerman.surfaces.server.streams import EVENT_STREAM, counted, until_the_end
+from tillerman.surfaces.server.streams import EVENT_STREAM, counted, until_the_end, while_allowed
 from tillerman.surfaces.server.tokens import Client, Scope
 
 MOST_BYTES = 32 * 1024 * 1024  # of a form with files
@@ -146,10 +146,13 @@ class _EventStream(Response):
         self._stream = stream
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM})
-        await until_the_end(self._service, lambda: self._stream(send), receive, "http.disconnect")
-        with suppress(RuntimeError, OSError):
-            await send({"type": "http.response.body", "body": b""})
+        with counted(self._service):
+            receive = while_allowed(self._service, scope[CLIENT], receive, "http.disconnect")
+            await send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM})
+            stream = self._stream
+            await until_the_end(self._service, lambda: stream(send), receive, "http.disconnect")
+            with suppress(RuntimeError, OSError):
+                await send({"type": "http.response.body", "body": b""})
 
 
 class _Page:
@@ -227,10 +230,9 @@ class _Page:
         csrf = _csrf(request)
 
         async def stream(send: Send) -> None:
-            with counted(self._service):
-                async with self._pages.viewed(row.id) as page:
-                    async for data in live.frames(self._service, row, page, follow, csrf):
-                        await send({"type": "http.response.body", "body": data, "more_body": True})
+            async with self._pages.viewed(row.id) as page:
+                async for data in live.frames(self._service, row, page, follow, csrf):
+                    await send({"type": "http.response.body", "body": data, "more_body": True})
 
         return _EventStream(self._service, stream)
 

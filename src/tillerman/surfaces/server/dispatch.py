@@ -20,7 +20,7 @@ from tillerman.surfaces.server.guard import CLIENT, CSRF_HEADER, SAFE, Receive, 
 from tillerman.surfaces.server.guard import Scope as AsgiScope
 from tillerman.surfaces.server.route import SMALL_BODY, Bytes, Call, Route, StreamRoute
 from tillerman.surfaces.server.service import Service
-from tillerman.surfaces.server.streams import counted
+from tillerman.surfaces.server.streams import counted, while_allowed
 from tillerman.surfaces.server.tokens import Client, Scope
 
 _HEADERS = {
@@ -90,12 +90,14 @@ class StreamEndpoint:
         request = WebSocket(scope, receive, send) if _is_socket(scope) else Request(scope)
         follow = route.messages if _is_socket(scope) else route.events
         try:
-            allowed(scope, route.scope)
+            client = allowed(scope, route.scope)
             query = decoded_query(request, route.query)
             if follow is None:
                 raise HttpError(404, "not_found", "this stream has no WebSocket", hint=DESCRIBED)
             with counted(self._service):
                 parameters = dict(request.path_params)
+                goodbye = f"{scope['type']}.disconnect"
+                receive = while_allowed(self._service, client, receive, goodbye)
                 await follow(self._service, parameters, _resumed(request, query), receive, send)
         except Exception as error:
             response = error_response(error)

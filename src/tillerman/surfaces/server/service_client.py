@@ -87,8 +87,8 @@ def started(paths: Paths) -> ServiceClient:
     while time.monotonic() < deadline:
         if found := ServiceClient.find(paths):
             return found
-        if process.poll() is not None and not service_record.running(paths):
-            break
+        if process.poll() is not None and not service_record.is_held(paths):
+            break  # and nobody else is starting one
         time.sleep(0.01)
     raise TillermanError("the service did not start", hint=f"its output is in {log}")
 
