@@ -87,7 +87,10 @@ class Requests:
             for field in msgspec.structs.fields(kind)
             if field.required or self._random.random() < 0.25
         }
-        return json.dumps(given).encode()
+        data = bytearray(json.dumps(given).encode())
+        if self._random.random() < 0.1:
+            data[self._random.randrange(len(data))] = self._random.choice((0xAD, 0xFF, 0, 0x22))
+        return bytes(data)
 
     def _value(self, name: str, kind: Any) -> Any:
         """Mostly of the right type, so that it gets past the decoder."""

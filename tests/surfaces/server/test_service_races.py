@@ -132,7 +132,7 @@ def test_damaged_tokens_refuse_those_in_them_and_nobody_else(desk: Desk) -> None
     made = desk.post("/tokens", {"scope": "read"})
     file = desk.folder / "tokens.json"
     whole = file.read_bytes()
-    for damaged in (b"", b"[", b"{}", whole[:-1], b"\xff", b'[{"id": 1}]'):
+    for damaged in (b"", b"[", b"{}", whole[:-1], b"\xff", b'[{"id": 1}]', b'[{"id":"\xad"}]'):
         file.write_bytes(damaged)
         assert desk.call("GET", "/health").status == 200
         other = desk.call(

@@ -162,6 +162,8 @@ def _decoded(data: bytes, kind: type) -> Any:
         return msgspec.json.decode(data, type=kind)
     except RecursionError:
         raise UsageError("the body is nested too deeply", hint=DESCRIBED) from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the body is not UTF-8: {error}", hint=DESCRIBED) from None
 
 
 def _response(route: Route, result: object) -> Response:

@@ -112,4 +112,7 @@ def _read(paths: Paths) -> ServiceRecord | None:
         data = (folder_of(paths) / "service.json").read_bytes()
     except FileNotFoundError:
         return None
-    return msgspec.json.decode(data, type=ServiceRecord)
+    try:
+        return msgspec.json.decode(data, type=ServiceRecord)
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # a damaged disk
+        return None

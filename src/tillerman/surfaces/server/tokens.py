@@ -150,7 +150,7 @@ class TokenStore:
                 )
             try:
                 tokens = msgspec.json.decode(self._file.read_bytes(), type=list[StoredToken])
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise UsageError(
                     f"{self._file} is damaged: {error}", hint="delete it, and create new tokens"
                 ) from None
