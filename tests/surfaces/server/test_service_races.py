@@ -45,6 +45,12 @@ def test_detached_turns_that_start_together_share_one_service(alone: Bench, atte
     assert alone.run("serve", "--status").returncode == 0
 
 
+def test_a_detached_turn_needs_no_home_folder(alone: Bench) -> None:
+    run = ("run", "-a", "mock", "--approve", "auto", "--detach", HELLO)
+    done = alone.run(*run, HOME=str(alone.home / "missing"))
+    assert done.returncode == 0, done.stderr
+
+
 def test_looking_whether_a_service_runs_does_not_keep_one_from_starting(tmp_path: Path) -> None:
     paths = _paths(tmp_path)
     with service_record.held(paths):

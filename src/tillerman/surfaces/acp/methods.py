@@ -16,7 +16,6 @@ from tillerman.core.errors import SessionNotFound, UsageError
 from tillerman.core.json_fields import Table
 from tillerman.core.session_options import Preset
 from tillerman.core.transcript.session_titles import displayed_title
-from tillerman.sessions.session import to_the_end
 from tillerman.store.session_row import SessionRow
 from tillerman.surfaces.acp import client, sign_in
 from tillerman.surfaces.acp.context import EditorContext
@@ -119,12 +118,7 @@ class EditorMethods:
         handle = SessionHandle(self._harness, row.id, options, session)
         opened = EditorSession(context, row, handle)
         self.sessions[opened.id] = opened
-        try:
-            return Reply({"sessionId": opened.id, **await opened.opening()}, opened.follow)
-        except BaseException:  # the editor withdrew its request, and does not know the session
-            del self.sessions[opened.id]
-            await to_the_end(opened.close())
-            raise
+        return Reply({"sessionId": opened.id, **await opened.opening()}, opened.follow)
 
     async def _load(self, params: Table) -> Reply:
         session = await self._attached(params)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -73,14 +72,15 @@ def started(paths: Paths) -> ServiceClient:
     if found := ServiceClient.find(paths):
         return found
     need_server()
-    log = private_folder(paths.logs) / "serve.log"
+    folder = private_folder(paths.logs)
+    log = folder / "serve.log"
     with log.open("ab") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "tillerman", "serve"],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
-            cwd=Path.home(),
+            cwd=folder,  # a home may be missing
             start_new_session=True,  # it outlives this terminal
         )
     deadline = time.monotonic() + START_WITHIN
