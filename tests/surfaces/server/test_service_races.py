@@ -6,9 +6,11 @@ import asyncio
 import fcntl
 import json
 import os
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,17 @@ def test_a_detached_turn_needs_no_home_folder(alone: Bench) -> None:
     run = ("run", "-a", "mock", "--approve", "auto", "--detach", HELLO)
     done = alone.run(*run, HOME=str(alone.home / "missing"))
     assert done.returncode == 0, done.stderr
+
+
+def test_turns_have_ended_when_a_service_is_stopped(alone: Bench) -> None:
+    run = ("run", "-a", "mock", "--approve", "auto", "--detach", json.dumps(HANGS))
+    sessions = [alone.run(*run).stdout.strip() for _ in range(5)]
+    assert alone.run("serve", "--stop", "--force").returncode == 0
+    store = alone.home.parent / "tillerman/state/store.db"
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as database:
+        open_turns = database.execute("SELECT count(*) FROM sessions WHERE open_turn IS NOT NULL")
+        assert open_turns.fetchone() == (0,)
+    assert len(set(sessions)) == 5
 
 
 def test_looking_whether_a_service_runs_does_not_keep_one_from_starting(tmp_path: Path) -> None:

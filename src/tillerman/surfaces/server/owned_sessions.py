@@ -133,11 +133,12 @@ class OwnedSessions:
             await self._end(held)
 
     async def close_all(self) -> None:
-        tending = [held.tending for held in self._held.values() if held.tending]
+        every = list(self._held.values())  # a task that is cancelled forgets its session
+        tending = [held.tending for held in every if held.tending]
         for task in tending:
             task.cancel()
         await asyncio.gather(*tending, return_exceptions=True)
-        await asyncio.gather(*(held.session.close() for held in list(self._held.values())))
+        await asyncio.gather(*(held.session.close() for held in every))
 
     async def _send(
         self, held: _Held, text: str, files: Sequence[File], when_busy: WhenBusy
