@@ -114,7 +114,7 @@ class Harness:
         self.config = config
         self.paths = paths
         self.cwd = cwd
-        self.follows_folder = False  # whether a session in another folder uses that folder's config
+        self.follows_folder = False  # whether a session uses the config of its folder
         self.salvaged: SalvageReport | None = None  # report about a damaged store
         self.closed = False
         self.sessions = Sessions(paths, database, serve_tools, serve_functions)  # the store
@@ -285,8 +285,8 @@ class Harness:
         return row
 
     def _config_in(self, folder: Path) -> Config:
-        other = self.follows_folder and folder.resolve() != self.cwd
-        return load(folder.resolve(), paths=self.paths) if other else self.config
+        """As it is now: a policy may have changed, or trust, while this process runs."""
+        return load(folder.resolve(), paths=self.paths) if self.follows_folder else self.config
 
     def _team(self, config: Config, who: AgentSelection, flat: dict[str, Any]) -> AgentFallback:
         def make(name: str) -> LaunchPlan:

@@ -21,9 +21,13 @@ def error_of(data: bytes) -> TillermanError:
         error = kind.__new__(kind)
         TillermanError.__init__(error, told["message"], hint=told["hint"])
         error.exit_code = told["exit_code"]
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        return TillermanError(
-            f"the service answered with {data[:200]!r}",
-            hint="check that the address is that of a tillerman service, and its version",
-        )
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, RecursionError):
+        return unexpected(repr(data[:200]))
     return error
+
+
+def unexpected(answer: str) -> TillermanError:
+    return TillermanError(
+        f"the service answered with {answer}",
+        hint="check that the address is that of a tillerman service, and its version",
+    )

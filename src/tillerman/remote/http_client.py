@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from tillerman.core.errors import TillermanError, UsageError
-from tillerman.remote.error_object import error_of
+from tillerman.remote.error_object import error_of, unexpected
 
+T = TypeVar("T")
 PREFIX = "/api/v1"
 LONGEST_LINE = 64 * 1024 * 1024  # of an event
 SILENCE = 60.0  # seconds without a byte, after which a connection counts as lost
@@ -24,13 +25,28 @@ class ConnectionLost(TillermanError):
 
 class HttpClient:
     def __init__(self, url: str, token: str) -> None:
-        parts = urlsplit(url)
+        wrong = UsageError(f"not an address of a service: {url!r}", hint="http://127.0.0.1:7345")
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise wrong from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"not an address of a service: {url!r}", hint="http://127.0.0.1:7345")
+            raise wrong
         self._tls = parts.scheme == "https"
         self._host = parts.hostname
-        self._port = parts.port or (443 if self._tls else 80)
+        self._port = port or (443 if self._tls else 80)
         self._head = f"Host: {parts.netloc}\r\nAuthorization: Bearer {token}\r\n"
+
+    async def read(
+        self, kind: type[T], path: str, *, method: str = "GET", body: object = None
+    ) -> T:
+        """The decoded body of the response."""
+        data = await self.call(method, path, body)
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise unexpected(repr(data[:200])) from None
 
     async def call(self, method: str, path: str, body: object = None) -> bytes:
         """Returns the body of the response; raises the service's error."""
@@ -69,7 +85,7 @@ class HttpClient:
             )
             writer.write(head.encode() + data)
             response = await _Response.read(reader)
-            if response.status >= 400:
+            if not 200 <= response.status < 300:
                 raise error_of(b"".join([part async for part in response.parts()]))
             yield response
         except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
@@ -77,6 +93,8 @@ class HttpClient:
                 f"the connection to {self._host} port {self._port} broke: {error}",
                 hint="the session continues there: connect again",
             ) from error
+        except (ValueError, IndexError, asyncio.LimitOverrunError) as error:
+            raise unexpected(f"what is no response of HTTP ({error})") from error
         finally:
             writer.close()
 

@@ -27,6 +27,13 @@ async def connect(url: str, *, token: str | None = None) -> AsyncIterator[Remote
     yield RemoteHarness(http)
 
 
+class _Named(msgspec.Struct):
+    name: str
+
+
+_Rows, _Agents = list[SessionRow], list[_Named]  # `list` is a method below
+
+
 class RemoteHarness:
     """Like `Harness`: its sessions run in the service, on its machine and in its folders."""
 
@@ -42,7 +49,7 @@ class RemoteHarness:
                 "`cwd` is required", hint="give a folder on the machine of the service"
             )
         body = {"agent": agent, "title": title, **_plain(options)}
-        row = msgspec.json.decode(await self._http.call("POST", "/sessions", body), type=SessionRow)
+        row = await self._http.read(SessionRow, "/sessions", method="POST", body=body)
         return RemoteSession(self._http, row.id, {}, new=True)
 
     async def resume(self, session: str, **options: Unpack[ResumeOptions]) -> RemoteSession:
@@ -56,19 +63,16 @@ class RemoteHarness:
 
     async def find(self, session: str) -> SessionRow:
         """Finds a session by its id, or by the beginning of its id."""
-        data = await self._http.call("GET", f"/sessions/{quote(session, safe='')}")
-        return msgspec.json.decode(data, type=SessionRow)
+        return await self._http.read(SessionRow, f"/sessions/{quote(session, safe='')}")
 
     async def list(self, limit: int = 50, *, cwd: Path | str | None = None) -> Sequence[SessionRow]:
         """The newest sessions."""
         query = {"limit": limit} | ({} if cwd is None else {"cwd": str(cwd)})
-        data = await self._http.call("GET", f"/sessions?{urlencode(query)}")
-        return msgspec.json.decode(data, type=list[SessionRow])
+        return await self._http.read(_Rows, f"/sessions?{urlencode(query)}")
 
     async def agents(self) -> Sequence[str]:
         """The names of all agents that the service knows."""
-        found = msgspec.json.decode(await self._http.call("GET", "/agents"))
-        return [one["name"] for one in found]
+        return [one.name for one in await self._http.read(_Agents, "/agents")]
 
 
 def _plain(options: Any) -> dict[str, Any]:

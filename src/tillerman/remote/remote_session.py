@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds before connecting again; then the error is raised
 
 
+class _Sent(msgspec.Struct):
+    since: int
+
+
 class RemoteSession:
     def __init__(
         self, http: HttpClient, id: str, options: dict[str, Any], *, new: bool = False
@@ -35,7 +39,7 @@ class RemoteSession:
         self._path = f"/sessions/{quote(id, safe='')}"
 
     async def row(self) -> SessionRow:
-        return msgspec.json.decode(await self._http.call("GET", self._path), type=SessionRow)
+        return await self._http.read(SessionRow, self._path)
 
     async def prompt(
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
@@ -46,9 +50,9 @@ class RemoteSession:
         """
         check_required(when_busy=when_busy)
         body = {"text": text, "files": attached(files), "when_busy": when_busy, **self._options}
-        sent = msgspec.json.decode(await self._http.call("POST", f"{self._path}/turns", body))
+        sent = await self._http.read(_Sent, f"{self._path}/turns", method="POST", body=body)
         self._options = {}
-        return int(sent["since"])
+        return sent.since
 
     async def run(self, text: str, *, files: Sequence[File] = ()) -> AsyncIterator[Entry]:
         """Prompts, and yields every new entry until the turn has ended."""
@@ -122,9 +126,7 @@ class RemoteSession:
             turn = (await self.row()).turns
         if not turn:
             raise SessionError(f"session {self.id} has no turns yet", hint="send a prompt first")
-        return msgspec.json.decode(
-            await self._http.call("GET", f"{self._path}/turns/{turn}"), type=Result
-        )
+        return await self._http.read(Result, f"{self._path}/turns/{turn}")
 
     async def transcript(self) -> Transcript:
         """The log, folded for reading: its turns, messages and calls."""
@@ -132,8 +134,7 @@ class RemoteSession:
 
         folding, since = Fold(), 0
         while True:
-            data = await self._http.call("GET", f"{self._path}/entries?since={since}")
-            page = msgspec.json.decode(data, type=list[Entry])
+            page = await self._http.read(list[Entry], f"{self._path}/entries?since={since}")
             if not page:
                 return folding.transcript
             for entry in page:

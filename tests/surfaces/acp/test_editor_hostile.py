@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.surfaces.acp.conftest import StartEditor
 from tests.surfaces.acp.editor import Editor
+from tillerman.surfaces.acp.methods import MOST_SESSIONS
 
 LINES = 10_000
 METHODS = (
@@ -146,3 +147,15 @@ def _resident(pid: int) -> int:
     """Kilobytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
+
+
+async def test_sessions_that_are_opened_at_once_do_not_exceed_the_limit(
+    editor: Editor, project: Path
+) -> None:
+    params = {"cwd": str(project), "mcpServers": []}
+    asked = [editor.send("session/new", **params) for _ in range(MOST_SESSIONS + 6)]
+    refused = 0
+    for id in asked:
+        told = await editor.until(lambda m, id=id: m.get("id") == id)
+        refused += "sessions are open" in str(told.get("error"))
+    assert refused == 6

@@ -103,6 +103,7 @@ def test_what_comes_back_from_the_editor_is_checked() -> None:
     assert dialog.edited(dialog.input_text()) is None
     assert "nothing was changed" in drawn(dialog)
     assert dialog.edited("{") is None
+    assert dialog.edited('{"a":' * 5_000) is None
     assert "not a JSON object" in drawn(dialog)
     assert dialog.edited('["x"]') is None
     assert dialog.edited('{"command": "ls"}') == Answer("allow", input={"command": "ls"})

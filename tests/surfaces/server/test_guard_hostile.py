@@ -59,7 +59,7 @@ def targets() -> list[Target]:
 
 
 def _filled(path: str) -> str:
-    return re.sub(r"\{\w+:int\}", "1", re.sub(r"\{\w+(:path)?\}", "last", path))
+    return re.sub(r"\{\w+:number\}", "1", re.sub(r"\{\w+(:path)?\}", "last", path))
 
 
 class Attacks:

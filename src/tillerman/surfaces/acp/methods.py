@@ -41,6 +41,7 @@ class EditorMethods:
         self._context = context
         self._harness = context.harness
         self.sessions: dict[str, EditorSession] = {}
+        self._starting = 0
         self._opening = asyncio.Lock()  # one session after the other: an id is opened once
         self._table: dict[str, Callable[[Table], Awaitable[Reply]]] = {
             "initialize": self._initialize,
@@ -103,11 +104,15 @@ class EditorMethods:
     # -- opening and ending sessions -------------------------------------------------------------
 
     async def _new(self, params: Table) -> Reply:
-        self._refuse_more()
         context, cwd = self._context, folder(params)
         given = self._without_servers(opening_options(params), self._agents(cwd))
         options = {**context.requested, **given}
-        session = await self._harness.start(context.agent, cwd=cwd, **options)
+        self._refuse_more()
+        self._starting += 1
+        try:
+            session = await self._harness.start(context.agent, cwd=cwd, **options)
+        finally:
+            self._starting -= 1
         options = {name: value for name, value in options.items() if name not in _AT_START}
         row = self._harness.find(session.id)
         handle = SessionHandle(self._harness, row.id, options, session)
@@ -157,7 +162,7 @@ class EditorMethods:
         return session
 
     def _refuse_more(self) -> None:
-        if len(self.sessions) >= MOST_SESSIONS:
+        if len(self.sessions) + self._starting >= MOST_SESSIONS:
             raise UsageError(
                 f"{MOST_SESSIONS} sessions are open in this editor", hint="close some of them"
             )

@@ -40,11 +40,20 @@ def link(url: str, content: str, shown: str) -> str:
     if host is None:
         target = f" ({escaped(url)})" if url and url != shown else ""
         return f"{content}{target}"
-    after = "" if host in shown else f' <span class="dim">({escaped(host[:_LONGEST_HOST])})</span>'
+    after = (
+        ""
+        if _names(shown, host)
+        else f' <span class="dim">({escaped(host[:_LONGEST_HOST])})</span>'
+    )
     return (
         f'<a href="{html.escape(url, quote=True)}" target="_blank" rel="noopener noreferrer">'
         f"{content}</a>{after}"
     )
+
+
+def _names(shown: str, host: str) -> bool:
+    """Whether the text is this host or an address on it: `bank.com` is not in `mybank.com`."""
+    return (web_host(shown) or shown.partition("/")[0]) == host
 
 
 def web_host(url: str) -> str | None:

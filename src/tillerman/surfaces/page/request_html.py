@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 
@@ -66,7 +67,7 @@ def dock_html(request: ShownRequest | None, csrf: str) -> str:
     kind = "question" if question else "permission"
     return (
         f'<form id="dock" class="dock {kind}" method="post" '
-        f'action="/s/{request.session}/r/{escaped(asked.request_id)}" '
+        f'action="/s/{request.session}/r/{quote(asked.request_id, safe="")}" '
         'aria-labelledby="dock-h" data-armed="true" data-step="ask" '
         f'data-request="{escaped(asked.request_id)}">'
         f'<input type="hidden" name="csrf" value="{escaped(csrf)}">'

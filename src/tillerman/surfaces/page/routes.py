@@ -39,7 +39,7 @@ from tillerman.surfaces.server.error_responses import HttpError, error_response
 from tillerman.surfaces.server.guard import CLIENT, Receive, Send
 from tillerman.surfaces.server.guard import Scope as AsgiScope
 from tillerman.surfaces.server.service import Service
-from tillerman.surfaces.server.streams import EVENT_STREAM, counted, until_the_end
+from tillerman.surfaces.server.streams import EVENT_STREAM, counted, until_the_end, while_allowed
 from tillerman.surfaces.server.tokens import Client, Scope
 
 MOST_BYTES = 32 * 1024 * 1024  # of a form with files
@@ -146,10 +146,13 @@ class _EventStream(Response):
         self._stream = stream
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM})
-        await until_the_end(self._service, lambda: self._stream(send), receive, "http.disconnect")
-        with suppress(RuntimeError, OSError):
-            await send({"type": "http.response.body", "body": b""})
+        with counted(self._service):
+            receive = while_allowed(self._service, scope[CLIENT], receive, "http.disconnect")
+            await send({"type": "http.response.start", "status": 200, "headers": EVENT_STREAM})
+            stream = self._stream
+            await until_the_end(self._service, lambda: stream(send), receive, "http.disconnect")
+            with suppress(RuntimeError, OSError):
+                await send({"type": "http.response.body", "body": b""})
 
 
 class _Page:
@@ -197,7 +200,7 @@ class _Page:
         before = request.query_params.get("before", "")
         async with self._pages.viewed(row.id) as page:
             side = await views.side(self._service, row, page.transcript)
-            number = int(before.removeprefix("t-")) if before.startswith("t-") else None
+            number = _turn(before.removeprefix("t-")) or None
             first = document.first_turn(page.conversation, number)
             view = live.session_view(self._service, row, page, first)
             frame = views.frame(self._service, _csrf(request))
@@ -208,7 +211,7 @@ class _Page:
 
     async def earlier(self, request: Request) -> Response:
         row = self._row(request)
-        before = int(request.query_params.get("before", "0"))
+        before = _turn(request.query_params.get("before", ""))
         async with self._pages.viewed(row.id) as page:
             conversation = page.conversation
             first = document.first_turn(conversation, before)
@@ -227,10 +230,9 @@ class _Page:
         csrf = _csrf(request)
 
         async def stream(send: Send) -> None:
-            with counted(self._service):
-                async with self._pages.viewed(row.id) as page:
-                    async for data in live.frames(self._service, row, page, follow, csrf):
-                        await send({"type": "http.response.body", "body": data, "more_body": True})
+            async with self._pages.viewed(row.id) as page:
+                async for data in live.frames(self._service, row, page, follow, csrf):
+                    await send({"type": "http.response.body", "body": data, "more_body": True})
 
         return _EventStream(self._service, stream)
 
@@ -287,7 +289,7 @@ class _Page:
                 "this request is answered already, or was withdrawn",
                 hint="the conversation shows how",
             )
-        if not hmac.compare_digest(_text(form, "shown"), digest(asked)):
+        if not _same(_text(form, "shown"), digest(asked)):
             raise HttpError(
                 409,
                 "request_changed",
@@ -328,7 +330,7 @@ def _answer(form: FormData, asked: Any) -> Answer:
     changed = _text(form, "input").strip()
     try:
         given_input = msgspec.json.decode(changed, type=dict) if changed else None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise UsageError(
             f"the changed input is not a JSON object: {error}",
             hint="correct it, or reload the page",
@@ -355,7 +357,7 @@ async def _form(request: Request) -> FormData:
         raise HttpError(413, "too_large", f"a form may have {most}", hint="attach smaller files")
     form = await request.form(max_files=MOST_FILES, max_fields=100, max_part_size=MOST_BYTES)
     client: Client = request.scope[CLIENT]
-    if client.csrf is not None and not hmac.compare_digest(_text(form, "csrf"), client.csrf):
+    if client.csrf is not None and not _same(_text(form, "csrf"), client.csrf):
         raise HttpError(403, "csrf", "this form is too old", hint="reload the page")
     return form
 
@@ -371,6 +373,16 @@ async def _files(form: FormData) -> list[File]:
 def _text(form: FormData, name: str) -> str:
     value = form.get(name, "")
     return value if isinstance(value, str) else ""
+
+
+def _same(given: str, right: str) -> bool:
+    """Compares in constant time; text that is not ASCII can only be compared as bytes."""
+    return hmac.compare_digest(given.encode(errors="replace"), right.encode())
+
+
+def _turn(given: str) -> int:
+    """The number of a turn that a page names; 0 if it names none."""
+    return int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else 0
 
 
 def _need_text(text: str) -> None:

@@ -24,6 +24,7 @@ class SessionPage:
         self._log = log
         self._reading = asyncio.Lock()
         self._loaded = False
+        self._loading: asyncio.Task[None] | None = None
 
     @property
     def transcript(self) -> Transcript:
@@ -33,12 +34,23 @@ class SessionPage:
         """Reads what is new in the log."""
         async with self._reading:
             if not self._loaded:
-                await asyncio.to_thread(self._read_all)  # nobody uses the conversation yet
-                self._loaded = True
+                await self._load()
             while page := self._log.page(self.session, self.conversation.added):
                 self.conversation.add(page)
                 await asyncio.sleep(0)
             self.conversation.refresh()
+
+    async def _load(self) -> None:
+        """In one thread, since nobody uses the conversation yet. It goes on when the first viewer
+        leaves: a second thread would add the same entries again."""
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(self._read_all))
+        try:
+            await asyncio.shield(self._loading)
+        except Exception:
+            self._loading = None
+            raise
+        self._loaded = True
 
     def _read_all(self) -> None:
         while page := self._log.page(self.session, self.conversation.added):

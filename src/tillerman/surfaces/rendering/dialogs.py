@@ -165,7 +165,7 @@ class PermissionDialog:
         """Parses the input that the editor returned; None if it is invalid or unchanged."""
         try:
             input = msgspec.json.decode(text, type=dict)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             self._complaint = f"not a JSON object, nothing was changed: {error}"
             return None
         if input == self.request.input:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Router, WebSocketRoute
 from starlette.routing import Route as Path
@@ -53,7 +53,7 @@ async def _openapi(request: Request) -> Response:
 
 
 class _Errors:
-    """Gives the router's own errors the form of all others."""
+    """Gives errors of the router, and of routes without a handler of theirs, the form of all."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -65,5 +65,13 @@ class _Errors:
         except HTTPException as error:
             kind = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
             told = HttpError(error.status_code, kind, str(error.detail), hint=DESCRIBED)
-            response = error_response(told)
-            await respond(scope, send, response.status_code, bytes(response.body))
+            await _tell(told, scope, send)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            await _tell(error, scope, send)
+
+
+async def _tell(error: Exception, scope: Scope, send: Send) -> None:
+    response = error_response(error)
+    await respond(scope, send, response.status_code, bytes(response.body))

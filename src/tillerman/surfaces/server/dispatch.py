@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
+from tillerman.core.errors import UsageError
 from tillerman.store.row_codec import encode
 from tillerman.surfaces.server.bodies import SinceQuery
 from tillerman.surfaces.server.error_responses import DESCRIBED, HttpError, error_response
@@ -19,7 +20,7 @@ from tillerman.surfaces.server.guard import CLIENT, CSRF_HEADER, SAFE, Receive, 
 from tillerman.surfaces.server.guard import Scope as AsgiScope
 from tillerman.surfaces.server.route import SMALL_BODY, Bytes, Call, Route, StreamRoute
 from tillerman.surfaces.server.service import Service
-from tillerman.surfaces.server.streams import counted
+from tillerman.surfaces.server.streams import counted, while_allowed
 from tillerman.surfaces.server.tokens import Client, Scope
 
 _HEADERS = {
@@ -72,11 +73,9 @@ class Dispatch:
                 415, "not_json", "the body is not JSON", hint="send Content-Type: application/json"
             )
         if route.body_limit <= SMALL_BODY:
-            data = await read_body(request, route.body_limit)
-            return msgspec.json.decode(data, type=route.body)
+            return _decoded(await read_body(request, route.body_limit), route.body)
         async with self._service.large_bodies:
-            data = await read_body(request, route.body_limit)
-            return msgspec.json.decode(data, type=route.body)
+            return _decoded(await read_body(request, route.body_limit), route.body)
 
 
 class StreamEndpoint:
@@ -91,12 +90,14 @@ class StreamEndpoint:
         request = WebSocket(scope, receive, send) if _is_socket(scope) else Request(scope)
         follow = route.messages if _is_socket(scope) else route.events
         try:
-            allowed(scope, route.scope)
+            client = allowed(scope, route.scope)
             query = decoded_query(request, route.query)
             if follow is None:
                 raise HttpError(404, "not_found", "this stream has no WebSocket", hint=DESCRIBED)
             with counted(self._service):
                 parameters = dict(request.path_params)
+                goodbye = f"{scope['type']}.disconnect"
+                receive = while_allowed(self._service, client, receive, goodbye)
                 await follow(self._service, parameters, _resumed(request, query), receive, send)
         except Exception as error:
             response = error_response(error)
@@ -154,6 +155,15 @@ async def read_body(request: Request, limit: int) -> bytes:
             raise too_large
         parts.append(part)
     return b"".join(parts)
+
+
+def _decoded(data: bytes, kind: type) -> Any:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except RecursionError:
+        raise UsageError("the body is nested too deeply", hint=DESCRIBED) from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the body is not UTF-8: {error}", hint=DESCRIBED) from None
 
 
 def _response(route: Route, result: object) -> Response:

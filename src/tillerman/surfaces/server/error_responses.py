@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 
 import msgspec
@@ -70,6 +71,8 @@ def error_response(error: Exception) -> Response:
             return _response(_status(error), kind, error.message, error.hint, error.exit_code)
         case msgspec.MsgspecError():
             return _response(400, "usage_error", str(error), DESCRIBED)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return _response(400, "usage_error", "a path is too long", DESCRIBED)
     if told := machine_error(error):
         return _response(503, SYSTEM, *told, exit_code=1)
     _log.exception("a request failed", exc_info=error)

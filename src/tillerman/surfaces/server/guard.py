@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from tillerman.core.errors import UsageError
 from tillerman.surfaces.server.error_responses import refusal_body
 from tillerman.surfaces.server.origin_check import Headers, OriginCheck, headers_of
 from tillerman.surfaces.server.tokens import Client, TokenStore
@@ -26,6 +28,7 @@ SIGN_IN = "/in"  # the only path without a token: it takes the code of a one-tim
 
 REMEMBERED = 60.0  # seconds for which a failed attempt slows others
 LONGEST_DELAY = 2.0
+_log = logging.getLogger("tillerman")
 MOST_DELAYED = 32  # attempts that wait at the same time; more are refused at once
 
 
@@ -76,7 +79,12 @@ class Guard:
                 return
             await self._app(scope, receive, send)
             return
-        client = self._client(headers)
+        try:
+            client = self._client(headers)
+        except UsageError as error:  # the file of the tokens cannot be used
+            _log.error("%s", error.message)
+            await self._refuse(scope, send, 503, "the tokens of the service cannot be read")
+            return
         if client is None:
             tried = b"authorization" in headers or COOKIE.encode() in b"".join(
                 headers.get(b"cookie", ())

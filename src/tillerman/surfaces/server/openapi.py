@@ -120,7 +120,7 @@ def _parameters(path: str, query: type | None) -> list[dict[str, Any]]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": {"type": "integer", "minimum": 0} if kind == "int" else {"type": "string"},
+            "schema": {"type": "integer", "minimum": 0} if kind == "number" else {"type": "string"},
         }
         for name, kind in _PARAMETER.findall(path)
     ]

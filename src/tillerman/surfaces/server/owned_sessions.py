@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class OwnedSessions:
     def __init__(self, harness: Harness) -> None:
         self._harness = harness
         self._held: dict[str, _Held] = {}
+        self._starting = 0
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def __len__(self) -> int:
@@ -54,10 +55,10 @@ class OwnedSessions:
         title: str | None,
         linger: float,
     ) -> Session:
-        self._need_room()
-        harness = self._harness.in_folder(folder)
-        session = await harness.start(agent, cwd=folder, title=title, **options)
-        self._hold(session, linger)
+        with self._room():
+            harness = self._harness.in_folder(folder)
+            session = await harness.start(agent, cwd=folder, title=title, **options)
+            self._hold(session, linger)
         return session
 
     async def prompt(
@@ -88,9 +89,9 @@ class OwnedSessions:
                 attached = self._harness.attach(row.id)
                 await attached.prompt(text, files=files, when_busy=when_busy)
                 return
-            self._need_room()
-            session = await self._harness.resume(row.id, **options)
-            await self._send(self._hold(session, linger), text, files, when_busy)
+            with self._room():
+                resumed = self._hold(await self._harness.resume(row.id, **options), linger)
+            await self._send(resumed, text, files, when_busy)
 
     async def hand_off(
         self,
@@ -103,8 +104,8 @@ class OwnedSessions:
         """Continues a session with another agent. It must be idle here, or run nowhere."""
         async with self._locks[row.id]:
             await self.release(row.id)
-            self._need_room()
-            held = self._hold(await self._harness.handoff(row.id, agent, **options), linger)
+            with self._room():
+                held = self._hold(await self._harness.handoff(row.id, agent, **options), linger)
             if prompt is not None:
                 await self._send(held, prompt, (), "queue")
 
@@ -132,11 +133,12 @@ class OwnedSessions:
             await self._end(held)
 
     async def close_all(self) -> None:
-        tending = [held.tending for held in self._held.values() if held.tending]
+        every = list(self._held.values())  # a task that is cancelled forgets its session
+        tending = [held.tending for held in every if held.tending]
         for task in tending:
             task.cancel()
         await asyncio.gather(*tending, return_exceptions=True)
-        await asyncio.gather(*(held.session.close() for held in list(self._held.values())))
+        await asyncio.gather(*(held.session.close() for held in every))
 
     async def _send(
         self, held: _Held, text: str, files: Sequence[File], when_busy: WhenBusy
@@ -180,12 +182,19 @@ class OwnedSessions:
             if not self._locks[session.id].locked():
                 self._locks.pop(session.id, None)
 
-    def _need_room(self) -> None:
-        if len(self._held) >= MOST_SESSIONS:
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """Keeps room for a session while it starts."""
+        if len(self._held) + self._starting >= MOST_SESSIONS:
             raise SessionBusy(
-                f"the service runs {len(self._held)} sessions already",
+                f"the service runs {MOST_SESSIONS} sessions already",
                 hint="wait until one ends, or close one",
             )
+        self._starting += 1
+        try:
+            yield
+        finally:
+            self._starting -= 1
 
 
 def _refuse(options: Mapping[str, Any], id: str) -> None:

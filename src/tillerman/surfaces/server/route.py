@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import Request
 
 from tillerman.surfaces.server.guard import Receive, Send
@@ -17,6 +18,13 @@ B = TypeVar("B")
 
 SMALL_BODY = 1024 * 1024
 LARGE_BODY = 48 * 1024 * 1024  # with files, as base64
+
+
+class _Number(IntegerConvertor):
+    regex = "[0-9]{1,15}"  # Python refuses to convert thousands of digits
+
+
+register_url_convertor("number", _Number())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -73,22 +72,23 @@ def started(paths: Paths) -> ServiceClient:
     if found := ServiceClient.find(paths):
         return found
     need_server()
-    log = private_folder(paths.logs) / "serve.log"
+    folder = private_folder(paths.logs)
+    log = folder / "serve.log"
     with log.open("ab") as file:
         process = subprocess.Popen(
             [sys.executable, "-m", "tillerman", "serve"],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
-            cwd=Path.home(),
+            cwd=folder,  # a home may be missing
             start_new_session=True,  # it outlives this terminal
         )
     deadline = time.monotonic() + START_WITHIN
     while time.monotonic() < deadline:
         if found := ServiceClient.find(paths):
             return found
-        if process.poll() is not None and not service_record.running(paths):
-            break
+        if process.poll() is not None and not service_record.is_held(paths):
+            break  # and nobody else is starting one
         time.sleep(0.01)
     raise TillermanError("the service did not start", hint=f"its output is in {log}")
 

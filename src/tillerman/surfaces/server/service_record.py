@@ -16,6 +16,7 @@ from tillerman.core.errors import TillermanError, UsageError
 from tillerman.paths import Paths, private_folder, write_whole
 
 STOP_WITHIN = 30.0
+LOCKED_WITHIN = 0.25
 
 
 class ServiceRecord(msgspec.Struct, frozen=True):
@@ -37,7 +38,7 @@ def held(paths: Paths) -> Iterator[None]:
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock)
         except BlockingIOError:
             found = _read(paths)
             raise UsageError(
@@ -53,13 +54,25 @@ def held(paths: Paths) -> Iterator[None]:
         os.close(lock)
 
 
+def _lock(lock: int) -> None:
+    """Tries again for a moment: whoever looks if a service runs holds the lock meanwhile."""
+    deadline = time.monotonic() + LOCKED_WITHIN
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.005)
+
+
 def write(paths: Paths, record: ServiceRecord) -> None:
     write_whole(folder_of(paths) / "service.json", msgspec.json.encode(record))
 
 
 def running(paths: Paths) -> ServiceRecord | None:
     """The record of the running service; None if none runs, or it is still starting."""
-    return _read(paths) if _is_locked(paths) else None
+    return _read(paths) if is_held(paths) else None
 
 
 def stop(paths: Paths) -> None:
@@ -69,7 +82,7 @@ def stop(paths: Paths) -> None:
         raise UsageError("the service is not running", hint="`tillerman serve` starts it")
     os.kill(found.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_WITHIN
-    while _is_locked(paths):
+    while is_held(paths):
         if time.monotonic() > deadline:
             raise TillermanError(
                 f"the service did not end within {STOP_WITHIN:g} s",
@@ -78,7 +91,8 @@ def stop(paths: Paths) -> None:
         time.sleep(0.02)
 
 
-def _is_locked(paths: Paths) -> bool:
+def is_held(paths: Paths) -> bool:
+    """Whether a service runs, or is starting."""
     try:
         lock = os.open(folder_of(paths) / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -98,4 +112,7 @@ def _read(paths: Paths) -> ServiceRecord | None:
         data = (folder_of(paths) / "service.json").read_bytes()
     except FileNotFoundError:
         return None
-    return msgspec.json.decode(data, type=ServiceRecord)
+    try:
+        return msgspec.json.decode(data, type=ServiceRecord)
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # a damaged disk
+        return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import aclosing, contextmanager, suppress
+from typing import Any
 
 from starlette.websockets import WebSocketDisconnect
 from uvicorn.protocols.utils import ClientDisconnected
@@ -16,8 +17,10 @@ from tillerman.surfaces.server.error_responses import HttpError
 from tillerman.surfaces.server.guard import Receive, Send
 from tillerman.surfaces.server.service import Service
 from tillerman.surfaces.server.session_feeds import HEARTBEAT
+from tillerman.surfaces.server.tokens import Client
 
 MOST_STREAMS = 512
+TOKEN_CHECKED = 5.0  # seconds between looks whether a stream may go on
 _GONE = (ClientDisconnected, WebSocketDisconnect, OSError)
 _log = logging.getLogger("tillerman")
 _ALIVE = b": alive\n\n"
@@ -118,6 +121,22 @@ async def _request_events(service: Service) -> AsyncIterator[bytes]:
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
+
+
+def while_allowed(service: Service, client: Client, receive: Receive, goodbye: str) -> Receive:
+    """`receive`, which also says goodbye when the client's token is revoked or expires."""
+
+    async def received() -> MutableMapping[str, Any]:
+        waiting = asyncio.ensure_future(receive())
+        try:
+            while not (await asyncio.wait({waiting}, timeout=TOKEN_CHECKED))[0]:
+                if not service.tokens.is_valid(client):
+                    return {"type": goodbye}
+            return waiting.result()
+        finally:
+            waiting.cancel()
+
+    return received
 
 
 async def until_the_end(

@@ -27,6 +27,7 @@ from tillerman.paths import private_folder, write_whole
 Scope = Literal["read", "answer", "drive"]  # each includes those before it
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+MAIN = "main"  # the id of the token in the file
 MOST_TOKENS = 256
 MOST_LINKS = 16
 LINK_SECONDS = 600.0
@@ -36,6 +37,7 @@ BROWSER_DAYS = 30
 class Client(NamedTuple):
     """Who sent a request, by its token."""
 
+    id: str  # of the token
     name: str
     scope: Scope
     csrf: str | None = None  # of a browser that is signed in by cookie
@@ -70,10 +72,9 @@ class TokenStore:
 
     def client(self, secret: bytes) -> Client | None:
         """The client of this token. Compares with every token, in constant time."""
-        found = None
         if hmac.compare_digest(self.main.encode(), secret):
-            found = Client("main", "drive")
-        return self._stored_client("token", secret) or found
+            return Client(MAIN, "main", "drive")
+        return self._stored_client("token", secret)
 
     def browser(self, cookie: bytes) -> Client | None:
         found = self._stored_client("browser", cookie)
@@ -115,6 +116,10 @@ class TokenStore:
     def valid(self) -> list[StoredToken]:
         return [one for one in self._stored() if not one.expired]
 
+    def is_valid(self, client: Client) -> bool:
+        """Whether the token of this client still counts."""
+        return client.id == MAIN or any(one.id == client.id for one in self.valid())
+
     def revoke(self, id: str) -> None:
         with self._changing() as tokens:
             left = [one for one in tokens if one.id != id]
@@ -129,7 +134,7 @@ class TokenStore:
         found = None
         for one in self._stored():
             if hmac.compare_digest(one.sha256, digest) and one.kind == kind and not one.expired:
-                found = Client(one.name, one.scope)
+                found = Client(one.id, one.name, one.scope)
         return found
 
     def _stored(self) -> list[StoredToken]:
@@ -143,13 +148,19 @@ class TokenStore:
                 raise UsageError(
                     f"{self._file} is not private", hint="delete it, and create new tokens"
                 )
-            tokens = msgspec.json.decode(self._file.read_bytes(), type=list[StoredToken])
+            try:
+                tokens = msgspec.json.decode(self._file.read_bytes(), type=list[StoredToken])
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise UsageError(
+                    f"{self._file} is damaged: {error}", hint="delete it, and create new tokens"
+                ) from None
             self._read = seen, tokens
         return self._read[1]
 
     @contextmanager
     def _changing(self) -> Iterator[list[StoredToken]]:
-        with (self._folder / "tokens.lock").open("w") as lock:
+        file = os.open(self._folder / "tokens.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(file) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             tokens = self.valid()
             yield tokens
@@ -180,8 +191,10 @@ class Links:
         """Returns the cookie of a new browser, or None if the link was used or never made."""
         self._forget_old()
         with suppress(KeyError):
-            scope, _ = self._open.pop(_digest(code.encode()))
-            return self._tokens.create(scope, days=BROWSER_DAYS, kind="browser")[1]
+            scope, _ = self._open[_digest(code.encode())]
+            cookie = self._tokens.create(scope, days=BROWSER_DAYS, kind="browser")[1]
+            del self._open[_digest(code.encode())]
+            return cookie
         return None
 
     def _forget_old(self) -> None:

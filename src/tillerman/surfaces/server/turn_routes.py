@@ -130,7 +130,7 @@ ROUTES = (
     ),
     Route(
         "GET",
-        "/sessions/{session}/turns/{turn:int}",
+        "/sessions/{session}/turns/{turn:number}",
         "read",
         "The result of a turn",
         turn,
@@ -138,7 +138,7 @@ ROUTES = (
     ),
     Route(
         "GET",
-        "/sessions/{session}/turns/{turn:int}/diffs",
+        "/sessions/{session}/turns/{turn:number}/diffs",
         "read",
         "What a turn changed",
         diffs,

@@ -79,7 +79,7 @@ def planned(platform: str, home: Path, environment: Mapping[str, str]) -> Servic
     folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
     file = folder / "systemd/user" / f"{LABEL}.service"
     text = _UNIT.format(
-        command=" ".join(map(_quoted, words)),
+        command=" ".join(_quoted(word).replace("$", "$$") for word in words),
         environment="".join(f"Environment={_quoted(f'{k}={v}')}\n" for k, v in kept.items()),
     )
     reload = ["systemctl", "--user", "daemon-reload"]
@@ -107,6 +107,6 @@ def _failed(plan: ServicePlan, command: Sequence[str], why: str) -> TillermanErr
 
 
 def _quoted(word: str) -> str:
-    """A word of a unit file: `%` and `$` have a meaning there."""
-    plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    """A word of a unit file: `%` has a meaning there, and `$` only in commands."""
+    plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{plain}"'
