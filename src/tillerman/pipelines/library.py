@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from tillerman.config import Config
 from tillerman.config.definition_files import DefinitionFile, definition_files
-from tillerman.core.errors import ConfigError, UsageError
+from tillerman.core.errors import ConfigError, PipelineFileError, UsageError
 from tillerman.pipelines.call_checks import check_call
-from tillerman.pipelines.definition import Definition, read_definition
+from tillerman.pipelines.definition import Definition, read_definition, stem_of
 from tillerman.pipelines.document import LARGEST, SUFFIXES, suggestion
 from tillerman.pipelines.graph_checks import every_step
 from tillerman.pipelines.steps import AgentJudge, AgentStep, BestOfStep, Pipeline, PipelineStep
@@ -30,10 +30,12 @@ _WHOLE = ("acp:", "replay:")  # a command line or a path in place of a name
 class ListedPipeline(Struct, frozen=True):
     name: str
     path: str
-    layer: Literal["project", "user"]
+    layer: Literal["project", "user"] | None  # None: given by its path
     description: str = ""
     problem: str = ""  # why it cannot be run; empty if it can
     hint: str = ""
+    line: int = 0  # of the problem
+    steps: int = 0  # those inside of others too
 
 
 class Library:
@@ -60,24 +62,25 @@ class Library:
 
     def listed(self) -> Sequence[ListedPipeline]:
         """All pipelines, sorted by name, whether they can be run or not."""
-        return [self._listed(file) for _, file in sorted(self._all().items())]
+        return [self.looked_at(name) for name in self.names()]
 
     def names(self) -> list[str]:
         return sorted(self._all())
 
-    def path(self, name: str) -> str:
-        """The file of a pipeline that was named or given as a path."""
-        found = self._all().get(name)
-        return found.path if found and not _is_path(name) else name
-
-    def _listed(self, file: DefinitionFile) -> ListedPipeline:
+    def looked_at(self, name: str) -> ListedPipeline:
+        """A pipeline by name or path; its first problem instead of an error."""
+        file = None if _is_path(name) else self._all().get(name)
+        stem, path = (file.name, file.path) if file else (stem_of(name), name)
+        layer = file.layer if file else None
         try:
-            pipeline = self.load(file.name)
+            pipeline = self.load(name)
         except (ConfigError, UsageError) as error:
+            line = error.line if isinstance(error, PipelineFileError) else 0
             return ListedPipeline(
-                file.name, file.path, file.layer, problem=error.message, hint=error.hint
+                stem, path, layer, problem=error.message, hint=error.hint, line=line
             )
-        return ListedPipeline(file.name, file.path, file.layer, pipeline.description.strip())
+        count = len(list(every_step(pipeline.steps)))
+        return ListedPipeline(stem, path, layer, pipeline.description.strip(), steps=count)
 
     # -- files ------------------------------------------------------------------------------------
 

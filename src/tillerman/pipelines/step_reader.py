@@ -47,6 +47,7 @@ _KEYS = {  # by the key that tells the kind of a step
     "map": ("map",),
     "pipeline": ("pipeline", "inputs"),
 }
+KINDS = tuple(_KEYS)
 STEP_KEYS = (*_COMMON, *dict.fromkeys(key for keys in _KEYS.values() for key in keys))
 
 Place = tuple[str, str]  # step id and key: where a template, a name or an id was read
