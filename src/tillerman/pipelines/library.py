@@ -125,8 +125,9 @@ class Library:
 
     def _definition(self, data: bytes, path: str) -> Definition:
         if path not in self._read:
-            self._read[path] = found = read_definition(data, path)
+            found = read_definition(data, path)
             self._check_agents(found)
+            self._read[path] = found
         return self._read[path]
 
     # -- what a file names ------------------------------------------------------------------------

@@ -195,7 +195,7 @@ class _Checks:
         known = RESULTS[type(before[id])]
         if field not in known:
             problem = f"step {id!r} has no {field!r}"
-            raise _bad(piece, problem, suggestion(field, known))
+            raise _bad(piece, problem, f"known: {', '.join(known)}")
 
     def _why_not(self, id: str, template: _Template) -> tuple[str, str]:
         """The problem with a step that is not among those that end before, and what to do."""
