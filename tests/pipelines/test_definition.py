@@ -171,10 +171,25 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("- " * 100_000, "nested deeper than"),
         ("name: " + "x" * 300_000, "larger than 256 KB"),
         ("steps:\n" + "- {id: a}\n" * 20_000, "more than 10,000 values"),
+        ("steps:\n- {id: a, run: 'echo " + "{{run.id}} " * 20_000 + "'}", "more than 200 values"),
+        ("steps:\n- {id: a, run: '" + "{{" * 100_000 + "'}", "without"),
+        ("steps:\n- {id: a, needs: [" + "a1, " * 9_000 + "]}", "a step that says nothing"),
         ("%YAML 1." + "9" * 5000 + "\n---\nname: x\n", "not YAML"),
         ("name: " + "9" * 10_000, "not a valid name"),
     ],
-    ids=["aliases", "lists", "tables", "dashes", "size", "values", "version", "digits"],
+    ids=[
+        "aliases",
+        "lists",
+        "tables",
+        "dashes",
+        "size",
+        "values",
+        "templates",
+        "braces",
+        "needs",
+        "version",
+        "digits",
+    ],
 )
 def test_a_file_of_a_hostile_size_is_refused_soon(data: str, problem: str) -> None:
     with pytest.raises(PipelineFileError, match=problem):
@@ -187,7 +202,7 @@ def test_a_file_of_a_hostile_size_is_refused_soon(data: str, problem: str) -> No
         "steps = " + "[" * 50_000,
         "a = " + "{a = " * 20_000,
         "name = " + "9" * 10_000,
-        "a." * 50_000 + "b = 1",
+        "a." * 3_000 + "b = 1",
     ],
     ids=["lists", "tables", "digits", "dots"],
 )

@@ -83,13 +83,27 @@ def test_an_untrusted_project_is_passed_over_or_refused(folders: Folders) -> Non
 
 
 def test_profiles_of_an_untrusted_project_are_no_agents(folders: Folders) -> None:
-    path = folders.of_project("mine.yaml", "process: [writer]\n")
+    path = folders.project / "mine.yaml"
+    path.write_text("process: [writer]\n")
     folders.of_project("../agents/writer.md", "You write.\n")
     with pytest.raises(PipelineFileError, match=r"profile 'writer' cannot be used.*not trusted"):
         folders.library().load(str(path))
-    assert folders.library(checked=False).load("mine")
+    assert folders.library(checked=False).load(str(path))
     folders.trust()
-    assert folders.library().load("mine")
+    assert folders.library().load(str(path))
+
+
+def test_a_path_is_no_way_around_trust(folders: Folders) -> None:
+    path = folders.of_project("mine.yaml", ONE)
+    link = folders.project / "link.yaml"
+    link.symlink_to(path)
+    for given in (path, link):
+        with pytest.raises(ConfigError, match="is not trusted") as caught:
+            folders.library().load(str(given))
+        assert caught.value.hint
+        assert folders.library(checked=False).load(str(given)) is not None
+    folders.trust()
+    assert folders.library().load(str(path)).name == "mine"
 
 
 def test_two_files_of_one_name_are_an_error(folders: Folders) -> None:
