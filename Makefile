@@ -76,7 +76,7 @@ demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/tillerman demo
 
 lock: ## resolve the dependencies anew (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --extra fast --extra mcp --extra server --generate-hashes --no-header \
+	uv pip compile --quiet --universal --python-version 3.11 --extra fast --extra mcp --extra server --extra pipelines --extra cloud --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url -o requirements/dev.lock pyproject.toml requirements/dev.in
 	echo schemathesis | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url -o requirements/schemathesis.lock -
@@ -84,6 +84,7 @@ lock: ## resolve the dependencies anew (needs uv)
 docs: $(READY) ## write what the documents say of the code
 	$(BIN)/python docs/generate.py
 	$(BIN)/tillerman schema > docs/events.schema.json
+	$(BIN)/tillerman schema --pipelines > docs/pipeline.schema.json
 	$(BIN)/python docs/picture.py
 
 verdicts: $(READY) ## play every case on every agent, and write down what each does
