@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -428,3 +430,24 @@ async def cursor_cloud(key: str = KEY) -> AsyncIterator[CursorCloud]:
     finally:
         server.close()
         server.close_clients() if hasattr(server, "close_clients") else None
+
+
+@contextmanager
+def cursor_cloud_thread(key: str = KEY) -> Iterator[CursorCloud]:
+    """For tests without an event loop: the stand-in runs in a thread."""
+    found: Queue[tuple[CursorCloud, asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
+
+    async def run() -> None:
+        async with cursor_cloud(key) as cloud:
+            stop = asyncio.Event()
+            found.put((cloud, asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+    thread = Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    cloud, loop, stop = found.get(timeout=10)
+    try:
+        yield cloud
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)

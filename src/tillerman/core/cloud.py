@@ -102,7 +102,8 @@ class CloudNews(Struct, frozen=True):
 class CloudStatusChange(Struct, frozen=True):
     """A webhook of the vendor, after its signature was verified."""
 
-    delivery: str  # the id of the delivery; a repeated delivery has the same
+    delivery: str  # hexadecimal; a repeated delivery has the same
+    sent: str  # when, as the vendor signed it; RFC 3339
     agent: str
     state: CloudState
     status: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,12 +11,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tillerman.core.cloud import CloudAccess, CloudClient
+from tillerman.core.cloud import CloudAccess, CloudBranch, CloudClient
 from tillerman.core.errors import TillermanError, Unsupported, UsageError
 from tillerman.core.events import Notice
 from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.sessions.run_settings import LaunchPlan
-from tillerman.workspace.git.repository_state import Repository, read_repository
+from tillerman.workspace.branch.next_action import run_command
+from tillerman.workspace.git.repository_state import Repository, query_git, read_repository
+from tillerman.workspace.git.worktree import Worktree, create
 
 
 class CloudPlace(NamedTuple):
@@ -87,6 +91,29 @@ def _unseen(repository: Repository) -> tuple[str, ...]:
     if state.dirty:
         found.append("there are changes without a commit: the cloud agent does not see them")
     return tuple(found)
+
+
+async def check_out_branch(
+    folder: Path, under: Path, branch: CloudBranch, name: str = ""
+) -> Worktree:
+    """Fetches the branch of a cloud agent, and creates a worktree at its last commit."""
+    repository = await read_repository(folder)
+    if not repository.remote:
+        raise UsageError(
+            f"{repository.name} has no remote to fetch {branch.branch} from",
+            hint="run this in a clone of the agent's repository",
+        )
+    ref = f"refs/heads/{branch.branch}"
+    command = ("git", "fetch", "--quiet", "--no-tags", "--", repository.remote, ref)
+    done = await run_command(repository, command, os.environ)
+    if done.code:
+        raise UsageError(
+            f"git cannot fetch {branch.branch} from {repository.remote}: {done.complaint}",
+            hint=f"run this in a clone of {branch.repository}",
+        )
+    found = await query_git(repository, "rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}")
+    made_up = re.sub(r"[^A-Za-z0-9_-]+", "-", branch.branch).strip("-") or "cloud"
+    return await create(folder, under, name or made_up, os.fsdecode(found.out).strip())
 
 
 async def with_place(made: LaunchPlan) -> LaunchPlan:

@@ -18,8 +18,8 @@ _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})\Z")
 def status_change(secret: str, headers: Mapping[str, str], body: bytes) -> CloudStatusChange | None:
     """None: the signature is not valid, or it is not a change of an agent's status.
 
-    The id of a delivery is only in a header, which the signature does not cover: a replayed body
-    could come with a new id. So a delivery is known by its body as well.
+    The vendor's id of a delivery is in a header, which the signature does not cover: a replayed
+    body could come with a new id. So a delivery is known by its body, which has its time.
     """
     signature = _SIGNATURE.match(headers.get("x-webhook-signature", ""))
     if len(secret) < SHORTEST_SECRET or signature is None:
@@ -32,6 +32,7 @@ def status_change(secret: str, headers: Mapping[str, str], body: bytes) -> Cloud
         return None
     return CloudStatusChange(
         delivery=sha256(body).hexdigest(),
+        sent=text(fields, "timestamp"),
         agent=agent,
         state=state_of(text(fields, "status")),
         status=text(fields, "status"),
