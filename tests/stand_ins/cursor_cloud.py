@@ -14,9 +14,12 @@ from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.stand_ins.cut_writer import CutWriter, Fault
+
+__all__ = ["CursorCloud", "Fault", "cursor_cloud", "cursor_cloud_thread"]
+
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "cursor_cloud"
 KEY = "crsr_stand1n5ecret7Qx9Zk3Vw2Lp8"
-REASONS = {200: "OK", 201: "Created", 302: "Found", 304: "Not Modified"}
 
 
 def recording(name: str) -> dict[str, Any]:
@@ -52,22 +55,6 @@ class Asked(NamedTuple):
     query: dict[str, str]
     headers: dict[str, str]
     body: Any
-
-
-class Fault(NamedTuple):
-    """What goes wrong with a request.
-
-    `refuse`: closed unread. `lose`: carried out, but closed before the answer. `cut`: the answer
-    ends after this many bytes. `slow`: seconds between the bytes. `status`: answered with it.
-    """
-
-    refuse: bool = False
-    lose: bool = False
-    cut: int | None = None
-    slow: float = 0.0
-    status: int = 0
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
 
 
 @dataclass
@@ -379,44 +366,6 @@ class CursorCloud:
             await out.chunk(run.events[number].encoded())
         await out.chunk(b"")
         return not out.ended
-
-
-class CutWriter:
-    """Writes an answer, as far and as fast as the fault lets it."""
-
-    def __init__(self, writer: asyncio.StreamWriter, fault: Fault | None) -> None:
-        self.fault = fault or Fault()
-        self.ended = False
-        self._writer = writer
-        self._left = self.fault.cut
-
-    async def head(
-        self, status: int, headers: tuple[tuple[str, str], ...], length: int | None
-    ) -> None:
-        lines = [f"HTTP/1.1 {status} {REASONS.get(status, 'Said')}"]
-        lines += [f"{name}: {value}" for name, value in headers]
-        lines += [] if length is None else [f"Content-Length: {length}"]
-        await self.write("\r\n".join([*lines, "", ""]).encode())
-
-    async def chunk(self, data: bytes) -> None:
-        await self.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
-    async def write(self, data: bytes) -> None:
-        if self.ended:
-            return
-        if self._left is not None:
-            data, self._left = data[: self._left], self._left - len(data)
-            self.ended = self._left <= 0
-        if self.fault.slow:
-            for byte in data:
-                self._writer.write(bytes([byte]))
-                await asyncio.sleep(self.fault.slow)
-        else:
-            self._writer.write(data)
-        await self._writer.drain()
-        if self.ended:
-            self._writer.close()
-            raise ConnectionResetError
 
 
 @asynccontextmanager

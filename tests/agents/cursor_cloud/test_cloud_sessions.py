@@ -120,6 +120,18 @@ async def test_a_prompt_launches_an_agent_and_its_stream_is_in_the_log(desk: Clo
     assert ended.reason == "completed"
 
 
+async def test_the_options_of_the_config_say_where_it_works(desk: CloudDesk) -> None:
+    pull_request = f"{REPOSITORY}/pull/7"
+    await turn(await desk.start(options={"create_pull_request": True, "ref": "next"}), "One")
+    await turn(await desk.start(options={"pull_request": pull_request}), "Two")
+    await turn(await desk.start(options={"branch": "feature/readme"}), "Three")
+    first, second = desk.cloud.agents.values()
+    assert first.body["autoCreatePR"] and first.body["repos"][0]["startingRef"] == "next"
+    assert second.body["repos"] == [{"url": REPOSITORY, "prUrl": pull_request}]
+    [third] = desk.cloud.old.values()
+    assert third.body["target"]["branchName"] == "feature/readme"
+
+
 async def test_a_second_prompt_is_a_follow_up_of_the_same_agent(desk: CloudDesk) -> None:
     session = await desk.start()
     await turn(session, "One")

@@ -72,7 +72,10 @@ def listener(bench: Bench, request: pytest.FixtureRequest) -> Iterator[Listener]
         yield Listener(bench, desk.port)
         desk.close()
         return
-    program = bench.start("cloud", "listen", "--port", "0", "--json", **VARIABLE)
+    home = Path(bench.environment["TILLERMAN_HOME"])
+    home.mkdir()
+    (home / "config.toml").write_text(f'[agents.cursor-cloud]\nwebhook_secret = "{SECRET}"\n')
+    program = bench.start("cloud", "listen", "--port", "0", "--json")
     line = first_line(program)
     found = re.search(rf"http://127\.0\.0\.1:(\d+){PATH}", line)
     assert found, line
