@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -39,6 +39,9 @@ from tillerman.surfaces.cli.views.output import (
 )
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.rendering.ansi_style import Style
+
+if TYPE_CHECKING:
+    from tillerman.harness.harness import Harness
 
 HEAD = ("ID", "STATE", "WHEN", "WHAT")
 SECRET = "TILLERMAN_CLOUD_WEBHOOK_SECRET"
@@ -262,10 +265,20 @@ async def whoami(client: CloudClient, options: Namespace) -> int:
     return 0
 
 
-def import_agent(options: Namespace) -> int:
-    from tillerman.surfaces.cli.commands.cloud_import import run
+@open_harness.command
+async def import_agent(harness: Harness, options: Namespace) -> int:
+    from tillerman.harness.cloud_import import import_cloud_agent
 
-    return asyncio.run(run(options))
+    row = await import_cloud_agent(
+        harness, options.id, name=options.agent, worktree=options.worktree
+    )
+    if options.worktree is not None:
+        write(sys.stderr, f"worktree {row.cwd}\n")
+    if options.json:
+        emit_json({"session": row.id, "cloud_agent": options.id, "cwd": row.cwd})
+    else:
+        emit(row.id)
+    return 0
 
 
 def _print_agent(agent: CloudAgent, options: Namespace) -> None:
