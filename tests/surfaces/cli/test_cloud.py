@@ -256,3 +256,16 @@ def test_the_key_appears_nowhere(bench: Bench, cloud: CursorCloud, repository: P
         if file.is_file() and not file.is_symlink():
             assert KEY.encode() not in file.read_bytes(), file
     assert all(KEY not in asked.path + str(asked.query) + str(asked.body) for asked in cloud.asked)
+
+
+def test_a_status_is_reported_soon_whether_or_not_the_cloud_answers(
+    bench: Bench, cloud: CursorCloud
+) -> None:
+    body = b'{"error":"Unauthorized","message":"Invalid API key"}'
+    cloud.fault = lambda _: Fault(status=401, body=body)
+    assert "not signed in" in bench.run("status", "cursor-cloud").stdout
+    cloud.fault = lambda _: Fault(refuse=True)
+    before = len(cloud.asked)
+    unreachable = bench.run("status", "cursor-cloud")
+    assert "no answer from 127.0.0.1" in unreachable.stdout + unreachable.stderr
+    assert len(cloud.asked) - before == 2

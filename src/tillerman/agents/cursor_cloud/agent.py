@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tillerman.core.events import Event
 
 KEY = "CURSOR_API_KEY"
+ACCOUNT_TRIES = 2  # without a network, a status is reported soon
 MOST_LISTED = 100  # agents that are listed as sessions
 INFO = AgentInfo(
     name=NAME,
@@ -60,12 +61,18 @@ class CursorCloudAgent:
         return _client(run.variable(KEY), {name: run.option(name) for name in _SETTINGS})
 
     async def account(self, run: RunCommand) -> Account:
+        from tillerman.agents.cursor_cloud.failures import CloudRequestFailed
+
+        options = {name: run.option(name) for name in _SETTINGS}
         try:
-            client = self.cloud(run)
+            async with _client(run.variable(KEY), options, tries=ACCOUNT_TRIES) as client:
+                identity = await client.identity()
         except NotSignedIn:
             return Account(signed_in=False, hint=NEED_KEY)
-        async with client:
-            identity = await client.identity()
+        except CloudRequestFailed as error:
+            if error.status != 401:
+                raise
+            return Account(signed_in=False, hint=error.hint)
         return Account(signed_in=True, method="api key", who=identity.user or identity.key_name)
 
     async def models(self, run: RunCommand) -> Sequence[Model]:
@@ -97,11 +104,15 @@ class CursorCloudAgent:
 _SETTINGS = ("api_key", "base_url")
 
 
-def _client(variable: str | None, options: Mapping[str, Any]) -> CursorCloudClient:
+def _client(
+    variable: str | None, options: Mapping[str, Any], *, tries: int | None = None
+) -> CursorCloudClient:
     from tillerman.agents.cursor_cloud.client import CursorCloudClient
     from tillerman.agents.cursor_cloud.connection import check_settings
 
     settings = check_settings(variable or _text(options, "api_key"), _text(options, "base_url"))
+    if tries:
+        settings = settings._replace(backoff=settings.backoff._replace(tries=tries))
     return CursorCloudClient(settings, find_paths().cache / NAME)
 
 

@@ -15,7 +15,7 @@ from tillerman.core.errors import AgentError
 from tillerman.core.failure import Failure
 
 NAME = "cursor-cloud"
-NEED_KEY = "set CURSOR_API_KEY to an API key from cursor.com/dashboard, or `api_key` in the config"
+NEED_KEY = "set CURSOR_API_KEY (cursor.com/dashboard), or `api_key` in the config"
 INVALID = "invalid_answer"  # a code of ours
 SHOWN = 500  # characters of a body that is not JSON
 
