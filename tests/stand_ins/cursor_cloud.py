@@ -133,6 +133,7 @@ class CursorCloud:
         self.hold = False  # streams wait before the result until the run is cancelled
         self.fault: Callable[[Asked], Fault | None] = lambda _: None
         self.etag = ""
+        self.repeats = 0  # events that a resumed stream sends again
         self.page = 2
         self.artifact = b"\x89PNG artifact"
         self.between_pages: Callable[[], None] = lambda: None
@@ -352,7 +353,7 @@ class CursorCloud:
             places = [n for n, event in enumerate(run.events) if event.id == last]
             if not places:
                 raise Refused("v1_error_400_last_event_id")
-            start = places[0] + 1  # `done` has the id of `result`
+            start = max(1, places[0] + 1 - self.repeats)  # `done` has the id of `result`
         headers = (("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked"))
         await out.head(200, headers, None)
         if start:

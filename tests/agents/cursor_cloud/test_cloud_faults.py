@@ -414,19 +414,21 @@ async def test_a_stream_that_is_no_longer_kept_is_replaced_by_the_result(
     assert json.loads(event.data)["result"] == "Added README.md with installation instructions."
 
 
-async def test_an_event_id_that_the_server_does_not_know_starts_over_without_doubles(
-    client: CursorCloudClient, cloud: CursorCloud
+@pytest.mark.parametrize("repeats", [False, True], ids=["forgets the id", "repeats the last"])
+async def test_what_a_server_sends_again_is_passed_on_once(
+    client: CursorCloudClient, cloud: CursorCloud, repeats: bool
 ) -> None:
     cloud.script = long_script
+    cloud.repeats = 3 if repeats else 0
     agent = await client.launch(launch())
-    cloud.fault = once(Fault(cut=1500), "/stream")
-    stream = client.stream(agent.id, agent.run or "")
-    got: list[ServerEvent] = []
-    async for event in stream.events():
-        got.append(event)
-        if len(got) == 5:
-            stream._last = "other"
-    assert [event.data for event in got] == [event.data for event in long_script()[:-1]]
+    faults = [Fault(cut=1500), Fault(cut=900)]
+    if not repeats:
+        faults.insert(1, status(400, "v1_error_400_last_event_id"))
+    cloud.fault = lambda asked: faults.pop(0) if faults and asked.path.endswith("/stream") else None
+    got = [event.data async for event in client.stream(agent.id, agent.run or "").events()]
+    assert got == [event.data for event in long_script()[:-1]]
+    resumed = [a.headers.get("last-event-id") for a in cloud.asked if a.path.endswith("/stream")]
+    assert (None in resumed[1:]) is not repeats
 
 
 async def test_an_error_event_resumes_the_stream_and_a_run_that_has_ended_ends_it(
