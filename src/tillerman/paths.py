@@ -80,6 +80,11 @@ class Paths(NamedTuple):
         return self.state / "hooks"
 
     @property
+    def cloud(self) -> Path:
+        """What is known of cloud agents: webhooks that were received."""
+        return self.state / "cloud"
+
+    @property
     def trust(self) -> Path:
         return self.state / "trust"
 
@@ -90,6 +95,12 @@ class Paths(NamedTuple):
     @property
     def watchers(self) -> Path:
         return self.state / "watchers"
+
+    def cloud_wake(self, agent_id: str) -> Path:
+        """A file that is touched when a webhook reports a change of this cloud agent."""
+        from hashlib import sha256
+
+        return self.cloud / f"{sha256(agent_id.encode()).hexdigest()[:32]}.wake"
 
     def socket(self, name: str) -> Path:
         """Returns a path that a socket can be bound to, and creates its folder for the user alone.

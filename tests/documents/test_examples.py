@@ -34,6 +34,10 @@ PARSED_ONLY = {
     "tillerman requests answer": "needs an open request: test_requests_elsewhere",
     "tillerman mcp add": "needs an agent that stores servers: tests/real",
     "tillerman repo": "needs a remote: test_repo",
+    "tillerman cloud": "needs the cloud: tests/surfaces/cli/test_cloud.py",
+    "tillerman cloud launch": "needs the cloud: tests/surfaces/cli/test_cloud.py",
+    "tillerman cloud artifacts": "needs the cloud: tests/surfaces/cli/test_cloud.py",
+    "tillerman cloud listen": "runs until it is stopped: tests/surfaces/cli/test_cloud.py",
     "tillerman logs": "needs a command that ran: test_processes",
 }
 TEST = "def test_"

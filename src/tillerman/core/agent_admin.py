@@ -79,6 +79,7 @@ class RunCommand(Protocol):
 
     def find(self, binary: str) -> str | None: ...
     def variable(self, name: str) -> str | None: ...  # of the environment of the programs
+    def option(self, name: str) -> Any: ...  # of [agents.NAME] in the config; None: not set
 
     async def __call__(
         self,

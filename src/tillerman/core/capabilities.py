@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from tillerman.core.agent import Agent
-from tillerman.core.agent_admin import METHODS
+from tillerman.core.agent_admin import METHODS as ADMIN_METHODS
+from tillerman.core.cloud import CloudAccess, CloudWebhooks
+
+METHODS = ADMIN_METHODS | {"cloud": CloudAccess, "webhooks": CloudWebhooks}
 
 CAPABILITIES = {
     "streaming": "streams text as it is generated",
@@ -44,6 +47,8 @@ CAPABILITIES = {
     "server-tools": "lists the tools of an MCP server",
     "server-add": "adds and removes MCP servers",
     "server-switch": "enables and disables MCP servers",
+    "cloud": "works in its vendor's cloud",
+    "webhooks": "is told by webhooks when a cloud agent finishes",
 }
 
 REPORTS_COST = frozenset({"cost", "limits"})  # with one of these, a cost limit needs no price table

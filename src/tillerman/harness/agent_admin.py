@@ -109,6 +109,7 @@ class AgentAdmin:
             self.environment(agent),
             agent=agent.info.name,
             binaries=self._binaries(agent),
+            options=self._config.agents.get(agent.info.name, {}),
             cwd=Path.home(),
             records=self._paths.spawns,
             marker=f"commands-{secrets.token_hex(4)}",

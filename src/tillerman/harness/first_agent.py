@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tillerman.agents.stdio.capability_check import refuse_open_gate
+from tillerman.core.cloud import CloudAccess
 from tillerman.core.errors import AgentNotInstalled, NotSignedIn, NotUsable, TillermanError
 from tillerman.core.events import Notice
 from tillerman.core.failure import FailureKind
@@ -50,6 +51,7 @@ class AgentFallback:
             if not self._chosen:
                 raise _default_missing(error) from None
             return await self._first_of(self._substitutes, rules, UNUSABLE, [error])
+        made = await _placed(made)
         return made, FallbackPolicy(rules, self._substitutes, self._called, UNUSABLE)
 
     async def _first_of(
@@ -82,7 +84,16 @@ class AgentFallback:
         made = self._plan(name)
         await self._availability().check(name)
         refuse_open_gate(made.agent.info, made.spec)
+        return await _placed(made)
+
+
+async def _placed(made: LaunchPlan) -> LaunchPlan:
+    """Adds the repository and branch of the folder for an agent that works in a cloud."""
+    if not isinstance(made.agent, CloudAccess):
         return made
+    from tillerman.harness.cloud import with_place  # lazy: few sessions are in a cloud
+
+    return await with_place(made)
 
 
 def refuse_missing(made: LaunchPlan) -> None:

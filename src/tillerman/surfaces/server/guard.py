@@ -24,7 +24,8 @@ CLIENT = "tillerman.client"  # key of the scope
 COOKIE = "tillerman"
 CSRF_HEADER = "x-csrf-token"
 SAFE = ("GET", "HEAD")
-SIGN_IN = "/in"  # the only path without a token: it takes the code of a one-time link
+SIGN_IN = "/in"  # a path without a token: it takes the code of a one-time link
+HOOKS = "/hooks/cloud/"  # paths without a token: what is sent there is signed
 
 REMEMBERED = 60.0  # seconds for which a failed attempt slows others
 LONGEST_DELAY = 2.0
@@ -76,6 +77,12 @@ class Guard:
         if scope["path"] == SIGN_IN and scope["type"] == "http":
             if scope["method"] not in SAFE and not self._origins.is_own_page(headers):
                 await self._refuse(scope, send, 403, "this form belongs to another page")
+                return
+            await self._app(scope, receive, send)
+            return
+        if scope["path"].startswith(HOOKS) and scope["type"] == "http":
+            if b"origin" in headers:
+                await self._refuse(scope, send, 403, "a browser sends no webhooks")
                 return
             await self._app(scope, receive, send)
             return

@@ -15,11 +15,13 @@ from starlette.routing import BaseRoute
 from tillerman._version import __version__
 from tillerman.core.timestamps import rfc3339
 from tillerman.harness.harness import Harness
+from tillerman.harness.webhook_inbox import WebhookInbox
 from tillerman.http_server.connection_limits import ConnectionLimits, Server
 from tillerman.http_server.websocket_connection import WebSocketConnection
 from tillerman.surfaces.server import service_record
 from tillerman.surfaces.server.app import application
-from tillerman.surfaces.server.guard import Guard
+from tillerman.surfaces.server.cloud_webhooks import webhook_route
+from tillerman.surfaces.server.guard import App
 from tillerman.surfaces.server.listening import ListenSettings, open_port, open_socket
 from tillerman.surfaces.server.origin_check import OriginCheck
 from tillerman.surfaces.server.service import Service
@@ -51,9 +53,11 @@ async def serving(
             url, hosts = settings.url(port), settings.hosts(port)
         tokens = TokenStore(service_record.folder_of(harness.paths))
         service = await stack.enter_async_context(Service(harness, tokens, url=url))
-        app = application(service, OriginCheck(hosts, tls=settings.tls), more(service))
+        inbox = WebhookInbox(harness.config, harness.paths, harness.management)
+        routes = [*more(service), webhook_route(inbox)]
+        app = application(service, OriginCheck(hosts, tls=settings.tls), routes)
         for listener in listeners:
-            await stack.enter_async_context(_accepting(app, listener, settings))
+            await stack.enter_async_context(accepting(app, listener, settings))
         stack.callback(service.stopping.set)
         record = ServiceRecord(
             pid=os.getpid(),
@@ -67,9 +71,10 @@ async def serving(
 
 
 @asynccontextmanager
-async def _accepting(
-    app: Guard, listener: socket.socket, settings: ListenSettings
+async def accepting(
+    app: App, listener: socket.socket, settings: ListenSettings
 ) -> AsyncIterator[None]:
+    """Serves the application on this socket inside the block."""
     tls = settings.tls and listener.family != socket.AF_UNIX
     config = ConnectionLimits(
         app,

@@ -23,6 +23,7 @@ from tillerman.surfaces.tui.bars.status_bar import StatusBar
 from tillerman.surfaces.tui.bars.tab_bar import Tab, TabBar
 from tillerman.surfaces.tui.keys.app_keys import KEYS, OF_PANES
 from tillerman.surfaces.tui.pane_switcher import PaneSwitcher
+from tillerman.surfaces.tui.prompt.cloud_sign import meant
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 from tillerman.surfaces.tui.session_pane import SessionPane
 from tillerman.surfaces.tui.tab_states import Tabs
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from tillerman.harness.harness import Harness
     from tillerman.store.session_row import SessionRow
     from tillerman.surfaces.tui.conversation.welcome import Welcome
-
 
 NARROWEST = 16  # cells
 _OF_ONE = ("agent", "model", "mode")  # options that are not copied to other sessions
@@ -395,17 +395,17 @@ class TillermanApp(App[int]):
     async def _take(self, pane: SessionPane, message: PromptBox.Submitted) -> None:
         """Waits for the harness without blocking key input."""
         await self._open.wait()
-        if message.text.startswith("/") and pane.is_command(message.text):
+        text = meant(message.text)
+        if text.startswith("/") and pane.is_command(text):
             pane.box.attachments.add(message.files)
             self.show_pane(pane.id or "")
-            self.command(message.text)
-        elif message.text.startswith("!"):
+            self.command(text)
+        elif text.startswith("!"):
             pane.box.attachments.add(message.files)
-            pane.shell(message.text)
+            pane.shell(text)
         else:
-            meant = message.text.lstrip()  # a space before the slash: for the agent
-            text = meant if meant.startswith("/") else message.text
-            pane.prompt(text, message.files, message.when_busy)
+            bare = text.lstrip()  # a space before the sign: for the agent
+            pane.prompt(bare if bare[:1] in "/&" else text, message.files, message.when_busy)
 
     def command(self, text: str) -> None:
         from tillerman.surfaces.tui.commands import carry_out

@@ -38,12 +38,17 @@ class Worktree:
         return f"{remove} && git -C {top} branch -D {self.branch}"
 
 
-async def create(folder: Path, under: Path, name: str | None = None) -> Worktree:
-    """Creates a worktree of the repository around `folder`; `under` is tillerman's folder."""
-    return await asyncio.to_thread(_create, folder, under, name or _new_name())
+async def create(
+    folder: Path, under: Path, name: str | None = None, start: str | None = None
+) -> Worktree:
+    """Creates a worktree of the repository around `folder`; `under` is tillerman's folder.
+
+    It starts at the commit `start`; None: at the current one.
+    """
+    return await asyncio.to_thread(_create, folder, under, name or _new_name(), start)
 
 
-def _create(folder: Path, under: Path, name: str) -> Worktree:
+def _create(folder: Path, under: Path, name: str, start: str | None) -> Worktree:
     if not _NAME.fullmatch(name) or name.endswith(".lock"):
         raise UsageError(
             f"{name!r} is not a valid worktree name",
@@ -57,7 +62,7 @@ def _create(folder: Path, under: Path, name: str) -> Worktree:
             hint="run `git init` there, or omit --worktree",
         )
     branch, path = f"tillerman/{name}", under / _label(tree.top) / name
-    base = _head(tree.top, deadline)
+    base = start or _head(tree.top, deadline)
     if path.exists() or _exists(tree.top, f"refs/heads/{branch}", deadline):
         raise UsageError(
             f"a worktree or branch named {branch!r} already exists",

@@ -24,14 +24,16 @@ from tillerman.surfaces.rendering.ansi_style import Style
 
 if TYPE_CHECKING:
     from tillerman.config import Config
+    from tillerman.config.config_commands import ConfigRow
     from tillerman.config.project_trust import ProjectFolder
 
+HIDDEN = "(hidden: the file has it)"
 SHOWN_BYTES = 8_192  # shown of each file before trusting
 
 
 def show(options: Namespace) -> int:
     config = load(Path.cwd())
-    rows = config_commands.show(config)
+    rows = [_without_secret(row) for row in config_commands.show(config)]
     if options.json:
         emit_json([row._asdict() | {"source": row.source} for row in rows])
     else:
@@ -42,9 +44,19 @@ def show(options: Namespace) -> int:
     return 0
 
 
+def _without_secret(row: ConfigRow) -> ConfigRow:
+    """An agent's own option may be an API key: output may be shared, or stored in a log."""
+    from tillerman.supervision.environment import is_credential
+
+    *tables, name = row.key.split(".")
+    if tables[:1] != ["agents"] or not is_credential(name) or not isinstance(row.value, str):
+        return row
+    return row._replace(value=HIDDEN, shown=HIDDEN)
+
+
 def get(options: Namespace) -> int:
     config = load(Path.cwd())
-    row = config_commands.get(config, options.key)
+    row = _without_secret(config_commands.get(config, options.key))
     if options.json:
         emit_json(row._asdict())
     else:

@@ -134,6 +134,22 @@ EXAMPLES = {
         "tillerman repo status",
         "tillerman repo action",
     ),
+    "tillerman cloud": (
+        'tillerman cloud launch "Add a README" --create-pr',
+        "tillerman cloud list",
+        "tillerman cloud watch bc-00000000-0000-0000-0000-000000000001",
+        "tillerman cloud import bc-00000000-0000-0000-0000-000000000001 --worktree",
+    ),
+    "tillerman cloud launch": (
+        'tillerman cloud launch "Fix the login test" --watch',
+        'tillerman cloud launch "Address the review" --pr https://github.com/acme/app/pull/7',
+        'tillerman cloud launch "Port the parser" --repo https://github.com/acme/app --ref main',
+    ),
+    "tillerman cloud artifacts": (
+        "tillerman cloud artifacts ID",
+        "tillerman cloud artifacts ID --download artifacts/shot.png -o shot.png",
+    ),
+    "tillerman cloud listen": ("tillerman cloud listen --port 7346",),
     "tillerman ps": (
         "tillerman ps",
         "tillerman ps --all --json",

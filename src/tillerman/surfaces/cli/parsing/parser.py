@@ -46,6 +46,7 @@ _PARTS = {  # builder function -> commands it defines
     "parser:requests": ("requests",),
     "processes:processes": ("ps", "logs", "kill"),
     "repo:repo": ("repo",),
+    "cloud:cloud": ("cloud",),
     "agents:agents": ("agents", "models", "status", "login", "logout", "mcp", "doctor"),
     "hooks:hooks": ("hooks",),
     "hooks:hook": ("hook",),

@@ -43,10 +43,17 @@ class StatusBar(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._standing = SessionStatus("")
+        self._cloud = 0
 
     def show(self, standing: SessionStatus) -> None:
         if standing != self._standing:
             self._standing = standing
+            self.refresh()
+
+    def show_cloud(self, running: int) -> None:
+        """Shows the number of cloud agents that work."""
+        if running != self._cloud:
+            self._cloud = running
             self.refresh()
 
     def render(self) -> RenderResult:
@@ -79,6 +86,8 @@ class StatusBar(Widget):
             right.append(Text(f"{now.session}{where}", style="dim"))
         if now.totals:
             right += _used(now.totals)
+        if self._cloud:
+            right.append(Text(f"{self._cloud} in the cloud", style="cyan"))
         if now.queued:
             right.append(Text(f"{now.queued} queued", style="cyan"))
         if now.waiting:

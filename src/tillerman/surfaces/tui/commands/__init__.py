@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from tillerman.core.errors import UsageError
 from tillerman.surfaces.did_you_mean import suggestion
-from tillerman.surfaces.tui.commands import agent, conversation, rules, screen, servers, sessions
+from tillerman.surfaces.tui.commands import (
+    agent,
+    cloud,
+    conversation,
+    rules,
+    screen,
+    servers,
+    sessions,
+)
 from tillerman.surfaces.tui.commands.command import Command
 from tillerman.surfaces.tui.conversation import command_output
 
@@ -26,6 +34,7 @@ _ROWS = (
     Command("/agent", "[NAME]", "switch agent", agent.agent),
     Command("/mode", "[agent|plan|ask]", "act, plan only, or answer only", agent.mode),
     Command("/approve", "[PRESET|plan]", "what runs without asking you", rules.approve),
+    Command("/cloud", "[launch TEXT]", "cloud agents; &TEXT launches one", cloud.cloud),
     Command("/new", "[AGENT]", "start a new session in a new tab", sessions.new),
     Command("/clear", "", "start a new session in this tab", sessions.clear),
     Command("/sessions", "[WORDS]", "list all sessions, or search them", sessions.browse),

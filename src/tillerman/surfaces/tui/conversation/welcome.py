@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tillerman.surfaces.tui.session_pane import SessionPane
 
 _NOBODY = frozenset({"mock", "replay", "codex-exec"})  # never selected automatically
+_VARIANTS = ("-acp", "-cloud")  # nor those that end so: the same maker's agent, elsewhere
 RECENT = 20  # sessions of the folder that are searched
 TOLD = 8  # maximum agents listed with install steps
 
@@ -49,7 +50,7 @@ class AgentSearch:
     ) -> None:
         first = agent or harness.config.agent
         names = sorted(harness.agents(), key=lambda name: name != first)
-        self._names = [one for one in names if one not in _NOBODY and not one.endswith("-acp")]
+        self._names = [one for one in names if one not in _NOBODY and not one.endswith(_VARIANTS)]
         self._ask = harness.management.report
         self._known = known
         self._changed = changed

@@ -24,6 +24,7 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces import prompt_files
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui.prompt.attachments import Attachments, clipboard_image, dropped
+from tillerman.surfaces.tui.prompt.cloud_sign import SIGN
 from tillerman.surfaces.tui.prompt.completion_sources import (
     CompletedWord,
     CompletionSources,
@@ -210,6 +211,8 @@ class PromptBox(TextArea):
         elif shell:
             over = self.text.startswith("!!")
             above = "shell, output is sent to the agent" if over else "shell"
+        elif self.text.startswith(SIGN):
+            above = "launches a cloud agent"
         if self._queued:
             below = f"{len(self._queued)} queued: {formatting.one_line(self._queued[-1], 30)}"
         if (above, below) != self._titles:  # each assignment causes a redraw

@@ -1,0 +1,1 @@
+"""Agent driver for Cursor's cloud agents: over HTTPS, without a process on this machine."""
