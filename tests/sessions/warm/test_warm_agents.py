@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from tests.sessions.warm.warm_desk import QUICK, WarmDesk, until, warm
 from tillerman.agents import load
+from tillerman.config import Config
 from tillerman.core.events import Notice
 from tillerman.core.permission import Rule
 from tillerman.core.session_options import session_spec
@@ -30,6 +31,7 @@ from tillerman.sessions.run_settings import (
     UntilSettings,
     WorkspaceToolSettings,
 )
+from tillerman.sessions.warm import warm_agents
 from tillerman.sessions.warm.warm_agents import may_be_warm, same_settings
 
 DENY_BASH = Rule("no-bash", "deny", tools=("Bash",))
@@ -285,6 +287,11 @@ async def test_an_agent_that_nobody_takes_is_ended_after_its_time(desk: WarmDesk
     await until(lambda: desk.running() == [])
     await asyncio.sleep(QUICK * 6)
     assert pool.count == 0
+
+
+def test_the_bounds_are_those_that_the_documents_name() -> None:
+    assert Config().server.warm_agents == 2
+    assert (warm_agents.AGE, warm_agents.MEMORY) == (600, 1 << 30)
 
 
 async def test_agents_that_need_too_much_memory_are_not_kept(desk: WarmDesk) -> None:
