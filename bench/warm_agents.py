@@ -1,16 +1,20 @@
-"""The first turn of a session: bare CLI, through a warm agent of the service, and without one."""
+"""The first turn of a session: by the CLI itself, in the service, and in an editor."""
 
 from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from bench.service_process import Service, a_service
 from tests.real.bare import run_bare
@@ -45,6 +49,44 @@ def first_turn(service: Service, body: Mapping[str, object]) -> float:
     return took
 
 
+async def editor_turn(agent: str, project: Path, environment: Mapping[str, str]) -> float:
+    """Seconds from the first prompt of an editor to its answer; the session is some seconds old."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tillerman", "acp", "-a", agent, "--approve", "auto"),
+        cwd=project,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin
+    assert process.stdout
+
+    async def call(number: int, method: str, params: Mapping[str, object]) -> dict[str, Any]:
+        assert process.stdin
+        assert process.stdout
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+        async for line in process.stdout:
+            answer = json.loads(line)
+            if answer.get("id") == number and "method" not in answer:
+                return dict(answer["result"])
+        raise SystemExit(f"tillerman acp ended at {method}")
+
+    await call(1, "initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+    new = await call(2, "session/new", {"cwd": str(project), "mcpServers": []})
+    await asyncio.sleep(LOADED)
+    began = time.monotonic()
+    prompt = {"sessionId": new["sessionId"], "prompt": [{"type": "text", "text": PROMPT}]}
+    answer = await call(3, "session/prompt", prompt)
+    took = time.monotonic() - began
+    if answer["stopReason"] != "end_turn":
+        raise SystemExit(f"the turn failed: {answer}")
+    process.stdin.close()
+    await process.wait()
+    return took
+
+
 def warm(service: Service) -> None:
     until = time.monotonic() + WITHIN
     while not service.get("/health")["warm_agents"]:
@@ -59,7 +101,7 @@ async def measure(agent: str, folder: Path) -> dict[str, list[float]]:
     project = folder / "project"
     project.mkdir(parents=True)
     actor = Actor(STAGES[agent], cli, cli.path(), folder / "home", project)
-    took: dict[str, list[float]] = {"bare": [], "warm": [], "cold": []}
+    took: dict[str, list[float]] = {"bare": [], "warm": [], "cold": [], "editor": []}
     async with AsyncExitStack() as stack:
         double = await stack.enter_async_context(ModelDouble({"turn": [reply(Say("Done."))]}))
         actor.prepare(double.base_url)
@@ -74,6 +116,7 @@ async def measure(agent: str, folder: Path) -> dict[str, list[float]]:
         }
         body |= {"env": sorted(named), "linger": 0}
         body |= {"model": actor.model} if actor.model else {}
+        passed = {"TILLERMAN_ENV_PASS": ",".join(sorted(named))}
         services = {}
         for name, more in (("warm", {}), ("cold", OFF)):
             home = {"TILLERMAN_HOME": str(folder / name)}
@@ -87,6 +130,8 @@ async def measure(agent: str, folder: Path) -> dict[str, list[float]]:
             each = {"bare": bare}
             for name, service in services.items():
                 each[name] = await asyncio.to_thread(first_turn, service, body)
+            own_home = environment | {"TILLERMAN_HOME": str(folder / "editor")} | passed
+            each["editor"] = await editor_turn(agent, project, own_home)
             if round:  # the first round fills caches, and there is no warm agent yet
                 for name, seconds in each.items():
                     took[name].append(seconds)
@@ -104,7 +149,11 @@ async def report() -> None:
         bare = took["bare"]
         print(f"{agent}: first turn of a session, medians of {ROUNDS}, in turn")
         print(f"  the CLI by itself     {median(bare) * 1000:6.0f} ms")
-        for kind, told in (("warm", "through a warm agent"), ("cold", "without one")):
+        for kind, told in (
+            ("warm", "through a warm agent"),
+            ("cold", "without one"),
+            ("editor", "in an editor"),
+        ):
             ratio = median(o / b for o, b in zip(took[kind], bare, strict=True))
-            goal = f"   (goal {GOALS[agent]})" if kind == "warm" else ""
+            goal = f"   (goal {GOALS[agent]})" if kind != "cold" else ""
             print(f"  {told:<22}{median(took[kind]) * 1000:6.0f} ms {ratio:5.2f} x{goal}")
