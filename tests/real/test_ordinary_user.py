@@ -285,7 +285,7 @@ def test_a_detached_turn_outlives_the_ssh_session_that_started_it(
         assert attached.returncode == 0, attached.stderr
         events = [json.loads(line)["event"] for line in attached.stdout.splitlines()]
         ends = [event["reason"] for event in events if event["type"] == "turn_ended"]
-        assert ends == ["completed"]
+        assert ends == ["completed"], attached.stdout + attached.stderr
         said = ready.tillerman("sessions", "show", session).stdout
         assert "Two." in said
     finally:

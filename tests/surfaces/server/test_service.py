@@ -272,6 +272,16 @@ def test_an_interrupt_ends_it(bench: Bench) -> None:
     desk.close()
 
 
+def test_a_session_in_the_folder_of_the_store_is_stored(desk: Desk) -> None:
+    around = str(desk.bench.home.parent)
+    started = []
+    for _ in range(3):
+        started.append(desk.start([{"say": "Hello."}, {"write": "a", "text": "a"}], cwd=around))
+        desk.ended(started[-1])
+        listed = json.loads(desk.bench.run("sessions", "list", "--json").stdout)
+        assert [row["id"] for row in reversed(listed)] == started
+
+
 @pytest.mark.parametrize("steps", [HELLO, json.dumps([{"say": "I wait."}, {"sleep": 600}])])
 def test_attaching_is_quick(alone: Bench, steps: str) -> None:
     session = alone.run("run", "--detach", "-a", "mock", steps).stdout.strip()

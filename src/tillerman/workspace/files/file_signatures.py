@@ -8,6 +8,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -86,8 +87,12 @@ def compare(snapshot: FolderSnapshot, seconds: float) -> Iterator[FileChange]:
 
 
 def _walk(root: Path) -> Iterator[tuple[str, FileSignature]]:
-    """Yields files and links below `root` with relative paths; links are not followed."""
-    folders = [""]
+    """Yields files and links below `root` with relative paths; links are not followed.
+
+    Files that this process has open are left out. Its store may lie below `root`: to open and close
+    it once more would release the locks of the store.
+    """
+    folders, own = [""], _open_files()
     while folders:
         folder = folders.pop()
         try:
@@ -98,11 +103,24 @@ def _walk(root: Path) -> Iterator[tuple[str, FileSignature]]:
                         if entry.name not in SKIPPED:
                             folders.append(path)
                         continue
+                    if entry.inode() in own:
+                        continue
                     found = signature(root / path)
                     if found and (stat.S_ISREG(found.mode) or stat.S_ISLNK(found.mode)):
                         yield path, found
         except OSError:
             continue  # removed, or not readable
+
+
+def _open_files() -> frozenset[int]:
+    """Inodes of the files that this process has open."""
+    found = set()
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names are all that is needed
+        with suppress(OSError):  # the folder itself is closed again
+            status = os.fstat(int(name))
+            if stat.S_ISREG(status.st_mode):
+                found.add(status.st_ino)
+    return frozenset(found)
 
 
 def _hash(path: Path) -> bytes | None:
