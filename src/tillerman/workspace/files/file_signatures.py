@@ -8,12 +8,12 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from tillerman.core.events import FileChange
+from tillerman.workspace.files.access.own_files import open_files
 from tillerman.workspace.files.file_names import SKIPPED, shown
 
 MOST_FILES = 50_000
@@ -92,7 +92,7 @@ def _walk(root: Path) -> Iterator[tuple[str, FileSignature]]:
     Files that this process has open are left out. Its store may lie below `root`: to open and close
     it once more would release the locks of the store.
     """
-    folders, own = [""], _open_files()
+    folders, own = [""], open_files()
     while folders:
         folder = folders.pop()
         try:
@@ -110,17 +110,6 @@ def _walk(root: Path) -> Iterator[tuple[str, FileSignature]]:
                         yield path, found
         except OSError:
             continue  # removed, or not readable
-
-
-def _open_files() -> frozenset[int]:
-    """Inodes of the files that this process has open."""
-    found = set()
-    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names are all that is needed
-        with suppress(OSError):  # the folder itself is closed again
-            status = os.fstat(int(name))
-            if stat.S_ISREG(status.st_mode):
-                found.add(status.st_ino)
-    return frozenset(found)
 
 
 def _hash(path: Path) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Snapshots of a folder without git: what is never opened."""
+"""Files of the harness itself: neither snapshots of a folder nor searches open them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tillerman.workspace.files import searching
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_signatures import capture, compare
 
 LOCKED = """
@@ -39,3 +41,14 @@ def test_a_file_that_the_process_itself_holds_keeps_its_locks(tmp_path: Path) ->
         changed = [change.path for change in compare(before, 5)]
         assert is_locked(store)
     assert changed == ["a.txt"]
+
+
+def test_a_search_leaves_the_locks_of_the_store(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    store.write_text("needle")
+    (tmp_path / "a.txt").write_text("needle")
+    with store.open("r+b") as held, ConfinedRoot(tmp_path) as root:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        found = searching.search_files(root, "needle")
+        assert is_locked(store)
+    assert [match.path for match in found.matches] == ["a.txt"]
