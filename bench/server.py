@@ -1,32 +1,31 @@
 """Session service: 100 clients follow one session, beside a bare broadcast of the same bytes.
 
-python -m bench.server [paced] [flood]
+python -m bench.server [paced] [flood] [warm]
 
 `paced`: an agent says 500 words a second for 30 s; every client checks the order of all entries.
 `flood`: an agent writes as fast as it can; then a program that does nothing else sends the same
 messages to as many clients, on the same library. Deliveries are entries times clients.
+`warm`: first turns of sessions of real CLIs (`bench/warm_agents.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import http.client
-import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
-from urllib.parse import urlsplit
+from typing import Any
 
 import msgspec
 
 from bench.realtime import first_in_line
 from bench.server_clients import Follower, followers
+from bench.service_process import END, a_service
 
 CLIENTS = int(os.environ.get("BENCH_CLIENTS", "100"))
 SECONDS = int(os.environ.get("BENCH_SECONDS", "30"))
@@ -34,74 +33,10 @@ RATE = 500  # entries a second
 MEGABYTES = int(os.environ.get("BENCH_MEGABYTES", "10"))  # of the flood
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 STALLED = 5  # clients that read nothing
-END = b'"type":"turn_ended"'
-
-
-class Service:
-    def __init__(self, url: str, token: str, pid: int, folder: Path) -> None:
-        self.port = urlsplit(url).port or 0
-        self.headers = {"Authorization": f"Bearer {token}"}
-        self.pid = pid
-        self._folder = folder
-
-    def post(self, path: str, body: object) -> dict[str, object]:
-        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        headers = self.headers | {"Content-Type": "application/json"}
-        line.request("POST", f"/api/v1{path}", json.dumps(body), headers)
-        answer: dict[str, object] = json.loads(line.getresponse().read())
-        line.close()
-        return answer
-
-    async def session(self) -> str:
-        body = {"agent": "mock", "cwd": str(self._folder), "approve": "auto"}
-        row = await asyncio.to_thread(self.post, "/sessions", body)
-        return str(row["id"])
-
-    async def prompt(self, session: str, script: object) -> None:
-        file = self._folder / "script.json"
-        file.write_text(json.dumps(script))
-        body = {"text": str(file), "linger": 3600}
-        await asyncio.to_thread(self.post, f"/sessions/{session}/turns", body)
-
-    async def followers(self, session: str, count: int, *, read: bool = True) -> Sequence[Follower]:
-        path = f"/api/v1/sessions/{session}/events?since=0"
-        found = await followers(self.port, path, self.headers, count, read=read)
-        for one in found:
-            one.ends = END
-        return found
-
-    @property
-    def resident(self) -> int:
-        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * 4096
-
-    @property
-    def cpu(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@asynccontextmanager
-async def a_service(folder: Path) -> AsyncIterator[Service]:
-    environment = os.environ | {"TILLERMAN_HOME": str(folder / "tillerman"), "HOME": str(folder)}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tillerman", "serve", "--port", "0"),
-        env=environment,
-        cwd=folder,
-        stderr=subprocess.DEVNULL,
-    )
-    state = folder / "tillerman/state/server"
-    try:
-        await asyncio.to_thread(_written, state / "service.json")
-        record = json.loads((state / "service.json").read_bytes())
-        token = (state / "token").read_text().strip()
-        yield Service(record["url"], token, process.pid, folder)
-    finally:
-        process.terminate()
-        await process.wait()
 
 
 async def paced(folder: Path) -> None:
-    async with a_service(folder) as service:
+    async with a_service(folder, _own(folder)) as service:
         session = await service.session()
         told = await service.followers(session, CLIENTS)
         stalled = await service.followers(session, STALLED, read=False)
@@ -130,7 +65,7 @@ async def paced(folder: Path) -> None:
 
 async def flood(folder: Path) -> None:
     ours, bare = [], []
-    async with a_service(folder) as service:
+    async with a_service(folder, _own(folder)) as service:
         for _ in range(ROUNDS):
             session = await service.session()
             told = await service.followers(session, CLIENTS)
@@ -170,9 +105,14 @@ async def _bare(folder: Path, messages: Sequence[bytes]) -> float:
     return _rate(told)
 
 
-def _written(file: Path) -> None:
-    while not file.exists():
-        time.sleep(0.05)
+def _own(folder: Path) -> dict[str, str]:
+    return os.environ | {"TILLERMAN_HOME": str(folder / "tillerman"), "HOME": str(folder)}
+
+
+async def warm(folder: Path) -> None:
+    from bench import warm_agents  # lazy: it needs the test suite
+
+    await warm_agents.report()
 
 
 def _rate(told: Sequence[Follower]) -> float:
@@ -186,7 +126,11 @@ def _close(*groups: Sequence[Follower]) -> None:
             one.close()
 
 
-_KINDS: dict[str, Callable[[Path], Awaitable[None]]] = {"paced": paced, "flood": flood}
+_KINDS: dict[str, Callable[[Path], Coroutine[Any, Any, None]]] = {
+    "paced": paced,
+    "flood": flood,
+    "warm": warm,
+}
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -263,3 +264,35 @@ def test_a_set_uid_program_works_in_the_shell_tool_as_outside(
     outside = ready.user.run("sh", "-c", f"{{ {command}; }} 2>&1")
     inside = take_turn(ready, command, cwd=ready.folder)
     assert (inside.code, inside.level, inside.output) == (0, chosen, outside.stdout), inside
+
+
+def test_a_detached_turn_outlives_the_ssh_session_that_started_it(
+    ready: Clone, user: OrdinaryUser, server: local_sshd.Server
+) -> None:
+    program = f"{ready.folder}/.venv/bin/tillerman"
+    steps = json.dumps([{"say": "One."}, {"sleep": 5}, {"say": "Two."}])
+    try:
+        detach = f"{program} run --detach -a mock --approve auto {shlex.quote(steps)}"
+        # on a terminal, which hangs up at its end: the server of an ordinary user gives none
+        remote = f"script --quiet --return --command {shlex.quote(detach)} /dev/null"
+        started = user.run("ssh", server.host, remote)
+        assert started.returncode == 0, started.stdout + started.stderr
+        session = started.stdout.split()[-1]
+        while_it_runs = _kinds(ready, session)
+        attached = user.run("ssh", server.host, f"{program} attach {session} --json")
+        assert "turn_ended" not in while_it_runs
+        assert "turn_started" in while_it_runs
+        assert attached.returncode == 0, attached.stderr
+        events = [json.loads(line)["event"] for line in attached.stdout.splitlines()]
+        ends = [event["reason"] for event in events if event["type"] == "turn_ended"]
+        assert ends == ["completed"], attached.stdout + attached.stderr
+        said = ready.tillerman("sessions", "show", session).stdout
+        assert "Two." in said
+    finally:
+        ready.tillerman("serve", "--stop", "--force")
+
+
+def _kinds(clone: Clone, session: str) -> list[str]:
+    shown = clone.tillerman("sessions", "show", session, "--json")
+    assert shown.returncode == 0, shown.stderr
+    return [json.loads(line)["event"]["type"] for line in shown.stdout.splitlines()]

@@ -105,6 +105,12 @@ class OutputConfig(Struct, frozen=True):
     repair: bool = False
 
 
+class ServerConfig(Struct, frozen=True):
+    """Settings of the session service."""
+
+    warm_agents: int | None = 2
+
+
 class Store(Struct, frozen=True):
     keep_days: int | None = None
 
@@ -156,6 +162,7 @@ class Config(Struct, frozen=True):
     workspace: Workspace = Workspace()
     enforcement: EnforcementConfig = EnforcementConfig()
     screen: Screen = Screen()
+    server: ServerConfig = ServerConfig()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
     rules: tuple[Rule, ...] = ()  # [[rules]]: project rules first, then user rules
@@ -256,6 +263,11 @@ _SETTINGS = (
     ),
     ConfigKey("screen.keys", key_table(), "key bindings of the terminal interface, by action"),
     ConfigKey(
+        "server.warm_agents",
+        count(optional=True),
+        "agents that the service keeps started for the next session; none: it keeps none",
+    ),
+    ConfigKey(
         "store.keep_days",
         count(optional=True),
         "days after which sessions are deleted; none: never",
@@ -269,6 +281,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "output": OutputConfig,
     "prompts": Prompts,
     "screen": Screen,
+    "server": ServerConfig,
     "store": Store,
     "team": TeamConfig,
     "until": UntilConfig,

@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent", "AgentInfo", "Child", "Conversation", "DecodedLine", "Exit", "File", "Host", "Mode",
-    "Prompt", "SecretFile", "SecretFolder", "SessionSpec", "Spill", "Word",
+    "Prompt", "SecretFile", "SecretFolder", "SessionSpec", "Spill", "StartFiles", "Word",
 ]  # fmt: skip
+
+
+class StartFiles(Struct, frozen=True):
+    """The user's files that an agent's program reads when it starts, and not again."""
+
+    names: tuple[str, ...] = ()  # in the home; `FILE#KEY`: only the values of a key, of a JSON file
+    moved: tuple[str, str] = ("", "")  # a variable that replaces this folder of the home
 
 
 class AgentInfo(Struct, frozen=True):
@@ -35,6 +42,7 @@ class AgentInfo(Struct, frozen=True):
     runs_tools: bool = True  # False: it has no native tools, so it never requests approval
     efforts: tuple[str, ...] = ()  # the levels it accepts; empty: the agent itself rejects others
     preset_at_launch: bool = False  # it withholds tools according to the preset, only at start
+    start_files: StartFiles | None = None  # None: unknown, so it is not started beforehand
     built_for: BuiltFor = BuiltFor()  # versions of the contracts it was written for
 
 

@@ -133,7 +133,7 @@ class Harness:
         """Starts a session with an agent, a profile, or the first usable agent of `one,two`.
 
         `check_account`: an agent that is not signed in raises `NotSignedIn`; else the first turn
-        fails. An agent that was usable within the last minute is not asked again.
+        fails. One that is warm, or was usable within the last minute, is not asked again.
         """
         self.need_open()
         check_options({"agent": agent, "title": title})
@@ -144,10 +144,11 @@ class Harness:
         who = select_agents(config, agent, requested.get("model"), folder)
         made, fallback = await self._team(config, who, flat).first(_rules(config))
         refuse_open_gate(made.agent.info, made.spec)
-        if check_account and head is None and isinstance(made.agent, AccountInfo):
-            await self._availability.check_account(made.agent.info.name)
         if made.run_settings.bench or made.run_settings.functions:
             _need_sdk()
+        head = head or await self.sessions.warm_agent(made)  # no pause until it is passed on
+        if check_account and head is None and isinstance(made.agent, AccountInfo):
+            await self._availability.check_account(made.agent.info.name)
         return await self.sessions.start(
             *made, title=title, head=head, fallback=fallback, settings=_settings(who)
         )
@@ -208,12 +209,11 @@ class Harness:
         if who.profile is None and (tools := row.settings.get("tools")):
             flat["tools"] = tuple(tools)  # the restriction holds even if the profile was removed
         others = who.names[who.names.index(row.agent) + 1 :]
-        team = self._team(config, who, flat)
         made = self._plan(config, row.agent, who, flat, alone=True)
         if not given.get("model"):  # the model was reported by the agent itself, so no warning
             made = made._replace(run_settings=replace(made.run_settings, notices=()))
         made = _with_notices(made, notices)
-        fallback = team.remaining(others, _rules(config))
+        fallback = self._team(config, who, flat).remaining(others, _rules(config))
         refuse_missing(made)
         refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, fallback=fallback)

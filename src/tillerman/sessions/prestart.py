@@ -7,6 +7,7 @@ this one; otherwise this one is ended.
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,9 +33,7 @@ class Prestart:
         self.scans: Mapping[str, State] = {}  # states of protected names before the program started
 
     def spawn(self, agent: Agent, spec: SessionSpec, run_settings: RunSettings) -> None:
-        """Spawns the agent's program. Does nothing if the program is unknown before the first
-        prompt, or needs a file: the warden's folder is not safe before the warden holds it."""
-        from tillerman.agents.stdio.agent import StdioAgent, found
+        """Spawns the agent's program, if `early_program` knows it."""
         from tillerman.sessions.enforcement.early_mounts import early_mounts
         from tillerman.supervision.exec_gate.settings import gate_settings
         from tillerman.workspace.protection.early_scan import early_scans
@@ -42,39 +41,48 @@ class Prestart:
         if run_settings.supervision != self._level:
             self.drop()
             self.launched = launch_warden(self._records, self.session, run_settings.supervision)
-        if not isinstance(agent, StdioAgent) or not (asked := agent.program(spec)):
-            return
-        path = run_settings.environment.get("PATH")
-        program = found(agent.info, spec, asked, lambda name: find_program(name, path))
-        argv = [word for word in program.argv if isinstance(word, str)]
-        env = {name: word for name, word in program.env.items() if isinstance(word, str)}
-        if (len(argv), len(env)) == (len(program.argv), len(program.env)):
+        if program := early_program(agent, spec, run_settings):
+            argv, own = program
             scratch = open_scratch(run_settings.environment, self.session)
-            env = {**with_scratch(run_settings.environment, scratch), **env}
             settings = gate_settings(
                 run_settings.enforcement.commands,
                 rules=run_settings.rules,
                 tightening=run_settings.tightening,
                 agent=agent.info.name,
                 workspace=spec.cwd,
-                path=path,
+                path=run_settings.environment.get("PATH"),
             )
             self.scans = early_scans(str(spec.cwd))
             self.launched = spawn_early(
                 self.launched,
                 argv,
                 cwd=spec.cwd,
-                env=env,
+                env={**with_scratch(run_settings.environment, scratch), **own},
                 enforcement={
                     **({"exec": settings} if settings else {}),
                     **early_mounts(spec.cwd, run_settings),
                 },
             )
 
+    @property
+    def running(self) -> bool:
+        """Whether a program was requested and has not ended: somebody can still write its output.
+
+        Only until a session takes it.
+        """
+        if self.launched.early is None:
+            return False
+        output = select.poll()
+        output.register(self.launched.early.pipes[1], 0)
+        return not output.poll(0)
+
     def drop(self) -> None:
         """Closes the connection; the warden then ends by itself."""
-        self.launched.control.close()
-        os.close(self.launched.lifeline)
+        launched = self.launched
+        launched.control.close()
+        os.close(launched.lifeline)
+        for number in launched.early.pipes if launched.early else ():
+            os.close(number)
 
 
 def head_start() -> Prestart | None:
@@ -87,6 +95,24 @@ def head_start() -> Prestart | None:
         return Prestart(find_paths().spawns, named if named in LEVELS else "auto")
     except (OSError, RuntimeError, TillermanError):
         return None
+
+
+def early_program(
+    agent: Agent, spec: SessionSpec, run_settings: RunSettings
+) -> tuple[list[str], dict[str, str]] | None:
+    """Arguments and own variables of the agent's program. None if the program is unknown before
+    the first prompt, or needs a file: the warden's folder is not safe before the warden holds it.
+    """
+    from tillerman.agents.stdio.agent import StdioAgent, found
+
+    if not isinstance(agent, StdioAgent) or not (asked := agent.program(spec)):
+        return None
+    path = run_settings.environment.get("PATH")
+    program = found(agent.info, spec, asked, lambda name: find_program(name, path))
+    argv = [word for word in program.argv if isinstance(word, str)]
+    env = {name: word for name, word in program.env.items() if isinstance(word, str)}
+    whole = (len(argv), len(env)) == (len(program.argv), len(program.env))
+    return (argv, env) if whole else None
 
 
 def new_session() -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from msgspec.structs import replace
 
 from tillerman.core.agent import Agent, SessionSpec
-from tillerman.core.errors import SessionBusy
+from tillerman.core.errors import SessionBusy, TillermanError
 from tillerman.core.events import encode
 from tillerman.core.session_options import check_required
 from tillerman.core.timestamps import rfc3339
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tillerman.sessions.python_tool_servers import PythonToolServers, ServeFunctions
     from tillerman.sessions.recovery import Recovery
     from tillerman.sessions.request_watch import Change
+    from tillerman.sessions.warm.warm_agents import WarmAgents
     from tillerman.sessions.workspace_tools.tool_offer import ServeTools, ToolOffer
     from tillerman.supervision.protocol.launch_warden import Launched
     from tillerman.workspace.protection.protected_state import State
@@ -98,6 +99,7 @@ class Sessions:
         self._serve_tools = serve_tools
         self._serve_functions = serve_functions
         self._open: set[Session] = set()
+        self._warm: WarmAgents | None = None
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -113,9 +115,14 @@ class Sessions:
         fallback: FallbackPolicy | None = None,
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
-        """Starts a session. `settings` are stored for a resume."""
-        _check(spec, run_settings)
-        self.remembered_in(spec.cwd).kept()  # raises before anything is started
+        """Starts a session. `settings` are stored for a resume; `head` is ended if it fails."""
+        try:
+            _check(spec, run_settings)
+            self.remembered_in(spec.cwd).kept()  # raises before anything is started
+        except TillermanError:
+            if head:
+                head.drop()
+            raise
         row = SessionRow(
             id=head.session if head else new_session(),
             agent=agent.info.name,
@@ -143,6 +150,8 @@ class Sessions:
         plan = LaunchPlan(agent, spec, run_settings)
         session = await self._run(row, plan, lease, warden, fallback, early=early)
         await asyncio.wrap_future(created)
+        if self._warm:
+            self._warm.used(plan)
         return session
 
     @_undivided
@@ -266,7 +275,24 @@ class Sessions:
                 return row
         return None
 
+    def keep_warm(self, most: int) -> None:
+        """From now on keeps up to so many agents started for settings in recent use."""
+        from tillerman.sessions.warm.warm_agents import WarmAgents  # only a service keeps any
+
+        self._warm = WarmAgents(self._paths, most)
+
+    @property
+    def warm(self) -> int:
+        """The agents that are started now and wait for a session."""
+        return self._warm.count if self._warm else 0
+
+    async def warm_agent(self, plan: LaunchPlan) -> Prestart | None:
+        """A started agent of exactly these settings, for `start`."""
+        return await self._warm.take(plan) if self._warm else None
+
     async def close(self) -> None:
+        if self._warm:
+            await self._warm.close()
         for session in list(self._open):
             await session.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import sys
@@ -13,7 +14,8 @@ import pytest
 from tests.agents.mock.mock_scene import SERVER
 from tests.surfaces.acp.conftest import StartEditor
 from tests.surfaces.acp.editor import Editor, RpcRefused, choose
-from tests.surfaces.conftest import Bench
+from tests.surfaces.conftest import Bench, wait_until
+from tillerman.supervision.linux import process_table
 from tillerman.testing.conformance_cases.inputs import DOT
 
 WRITE = {"write": "made.txt", "text": "made\n"}
@@ -391,6 +393,27 @@ async def test_a_session_without_a_prompt_leaves_nothing(
     await editor.new(bench.project)
     assert await editor.leave() == 0
     assert json.loads(bench.run("sessions", "list", "--json").stdout) == []
+
+
+async def test_the_agent_of_a_new_session_loads_before_the_first_prompt(
+    open_editor: StartEditor, bench: Bench
+) -> None:
+    editor = await open_editor()
+    await editor.new(bench.project)
+
+    def loaded() -> bool:
+        table = process_table.snapshot()
+        below = process_table.descendants([editor.process.pid], table)
+        return any(b"agents/mock/child.py" in _command(pid) for pid in below)
+
+    await asyncio.to_thread(wait_until, loaded)
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 async def test_pictures_texts_and_links_reach_the_agent(editor: Editor, project: Path) -> None:

@@ -124,3 +124,20 @@ def _event(chance: random.Random) -> Event:
         Unrecognized(raw=text),
     ]
     return chance.choice(kinds)
+
+
+def long_session(count: int, session: str = "s") -> list[Entry]:
+    events: list[Entry] = []
+    turn = 0
+    for seq in range(1, count + 1):
+        kind = seq % 50
+        if kind == 1:
+            turn += 1
+            event: object = TurnStarted(origin="prompt", prompt=f"prompt {turn}")
+        elif kind == 0:
+            event = TurnEnded(reason="completed")
+        else:
+            event = MessageChunk(message_id=f"m{seq // 10}", text=f"word {seq}\n\n")
+        at = "2026-01-01T00:00:00Z"
+        events.append(Entry(session=session, seq=seq, turn=turn, at=at, event=event))  # type: ignore[arg-type]
+    return events

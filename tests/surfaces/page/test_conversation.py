@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from tests.surfaces.page.logs import generated_log
+from tests.surfaces.page.logs import generated_log, long_session
 from tests.surfaces.page.page_tree import Page
-from tillerman.core.events import Entry, MessageChunk, TurnEnded, TurnStarted
+from tillerman.core.events import Entry, MessageChunk, TurnStarted
 from tillerman.surfaces.page.conversation import PageConversation
 from tillerman.surfaces.page.document import first_turn, turns_html
 from tillerman.surfaces.page.patches import Add, conversation_frame
@@ -92,23 +92,6 @@ def test_a_page_without_the_expected_text_asks_for_the_block() -> None:
     frame = conversation_frame(conversation, 3)
     assert page.apply(frame)
     assert not page.apply(frame)  # a second time: the text is longer already
-
-
-def long_session(count: int) -> list[Entry]:
-    events: list[Entry] = []
-    turn = 0
-    for seq in range(1, count + 1):
-        kind = seq % 50
-        if kind == 1:
-            turn += 1
-            event: object = TurnStarted(origin="prompt", prompt=f"prompt {turn}")
-        elif kind == 0:
-            event = TurnEnded(reason="completed")
-        else:
-            event = MessageChunk(message_id=f"m{seq // 10}", text=f"word {seq}\n\n")
-        at = "2026-01-01T00:00:00Z"
-        events.append(Entry(session="s", seq=seq, turn=turn, at=at, event=event))  # type: ignore[arg-type]
-    return events
 
 
 def test_a_long_session_opens_with_its_end() -> None:

@@ -12,7 +12,7 @@ from tillerman.agents.claude.launch import launch
 from tillerman.agents.commands import locate
 from tillerman.agents.decoding.fields import Table, parse, strings, table, tables, text
 from tillerman.agents.stdio.agent import StdioAgent
-from tillerman.core.agent import AgentInfo, SessionSpec
+from tillerman.core.agent import AgentInfo, SessionSpec, StartFiles
 from tillerman.core.agent_admin import (
     Account,
     Dialog,
@@ -56,6 +56,24 @@ INFO = AgentInfo(
         "GOOGLE_APPLICATION_CREDENTIALS",
         "CLOUD_ML_REGION",
         "VERTEX_REGION_*",
+    ),
+    start_files=StartFiles(
+        (
+            ".claude.json#mcpServers",
+            ".claude/.claude.json#mcpServers",  # the same file, if the folder is moved
+            ".claude/.credentials.json",
+            ".claude/CLAUDE.md",
+            ".claude/agents",
+            ".claude/commands",
+            ".claude/output-styles",
+            ".claude/plugins/installed_plugins.json",
+            ".claude/rules",
+            ".claude/settings.json",
+            ".claude/skills",
+            ".gitconfig",
+            "/etc/claude-code",
+        ),
+        moved=("CLAUDE_CONFIG_DIR", ".claude"),
     ),
 )
 

@@ -14,7 +14,7 @@ from tillerman.agents.codex.launch import launch
 from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.capability_check import refuse_unsupported
-from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec
+from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec, StartFiles
 from tillerman.core.agent_admin import (
     Account,
     CommandResult,
@@ -47,6 +47,21 @@ INFO = AgentInfo(
     variables=("OPENAI_*", "CODEX_*"),
     tested=("0.166.0", "0.166.0"),
     asks=frozenset({"read", "write", "shell", "mcp"}),
+    start_files=StartFiles(
+        (
+            ".codex/AGENTS.md",
+            ".codex/AGENTS.override.md",
+            ".codex/auth.json",
+            ".codex/config.toml",
+            ".codex/hooks.json",
+            ".codex/prompts",
+            ".codex/rules",
+            ".codex/skills",
+            ".gitconfig",
+            "/etc/codex",
+        ),
+        moved=("CODEX_HOME", ".codex"),
+    ),
 )
 EXEC_INFO = AgentInfo(
     name="codex-exec",

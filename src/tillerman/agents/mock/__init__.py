@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.capability_check import refuse
-from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec
+from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec, StartFiles
 from tillerman.core.agent_admin import Model, RunCommand
 
 INFO = AgentInfo(
@@ -23,6 +23,7 @@ INFO = AgentInfo(
     }),
     variables=("TILLERMAN_MOCK_*",),
     asks=frozenset({"write", "shell", "mcp"}),
+    start_files=StartFiles(),
 )  # fmt: skip
 
 

@@ -48,6 +48,12 @@ def remove_scratch(scratch: Path) -> None:
             os.close(lock)
 
 
+def remove_scratch_of(session: str) -> None:
+    """Removes the folder of a session that is never started."""
+    if session in _open:
+        remove_scratch(_open[session][0])
+
+
 def remove_open_scratches() -> None:
     """Removes the folders of sessions that failed to start; closing a session removes its own."""
     for path, _ in list(_open.values()):

@@ -22,6 +22,7 @@ else:
 
 LINUX = sys.platform == "linux"
 MARKER = "TILLERMAN_MARKER"
+PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes
 _STOP_ROUNDS = 64
 
 

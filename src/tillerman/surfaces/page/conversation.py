@@ -30,6 +30,7 @@ from tillerman.surfaces.rendering.markdown_stream import MarkdownStream
 
 RENDERED_TAIL = 4_000  # characters of an unfinished Markdown block that are rendered, not shown raw
 _TAIL_LINES = 100_000  # all: a tail has a limited number of characters
+FIRST_TURNS = 100  # whose blocks are made when a session is opened
 _LENGTHS = 64  # states of a growing text that are remembered
 
 
@@ -77,6 +78,8 @@ class PageConversation:
         self._moving: set[int] = set()  # turns that may change without an entry of theirs
         self._by_id: dict[str, PageBlock] = {}
         self._order: dict[str, PageBlock] = {}  # by id, the block that changed last at the end
+        self._in_order = True  # False: blocks of old turns were made after those of newer ones
+        self._deferred: dict[int, int] = {}  # turns without blocks yet -> their last entry
         self._removed: list[tuple[int, str]] = []  # (seq, id)
         self._added = 0
         self.seq = 0  # the last entry that the blocks show
@@ -99,17 +102,25 @@ class PageConversation:
     def refresh(self) -> None:
         """Compares the blocks of the turns that got entries with those that are known."""
         self.seq = self._added
+        if not self._turns:
+            self._defer_old_turns()
         last = {**self._touched, **dict.fromkeys(self._moving, self.seq)}
+        self._make_blocks(self._deferred.keys() & last.keys())
         for number, self._at in sorted(last.items(), key=lambda one: (one[1], one[0])):
             self._refresh_turn(number)
         self._touched.clear()
 
     def turn_numbers(self) -> list[int]:
         """In order; 0 is what came before the first turn."""
-        return sorted(number for number, known in self._turns.items() if known.blocks)
+        known = [number for number, known in self._turns.items() if known.blocks]
+        return sorted([*known, *self._deferred])  # each of these has at least its end
 
     def changed_since(self, seq: int) -> list[PageBlock]:
         """The blocks that changed after an entry, in the order of their last change."""
+        self._make_blocks([number for number, last in self._deferred.items() if last > seq])
+        if not self._in_order:
+            self._order = dict(sorted(self._order.items(), key=lambda one: one[1].seq))
+            self._in_order = True
         found: list[PageBlock] = []
         for id in reversed(self._order):
             block = self._order[id]
@@ -126,6 +137,7 @@ class PageConversation:
 
     def born(self, number: int) -> int:
         """The entry that began the turn."""
+        self._make_blocks([number])
         return self._turns[number].born
 
     def html(self, block: PageBlock) -> str:
@@ -138,6 +150,7 @@ class PageConversation:
 
     def turn_html(self, number: int) -> str:
         """A whole turn."""
+        self._make_blocks([number])
         id = turn_id(number)
         known = self._turns.get(number)
         blocks = known.blocks if known else ()
@@ -146,6 +159,22 @@ class PageConversation:
         return f'<article class="turn" id="{id}" aria-label="{label}">{body}</article>'
 
     # -- comparing ---------------------------------------------------------------------------------
+
+    def _defer_old_turns(self) -> None:
+        """Blocks of finished turns are made on request, so that a long session opens at once."""
+        turns = self.transcript.turns[:-FIRST_TURNS]
+        settled = [turn for turn in turns if not any(map(_moves, (*turn.blocks, _TurnEnd(turn))))]
+        for turn in settled:
+            if turn.number in self._touched:
+                self._deferred[turn.number] = self._touched.pop(turn.number)
+
+    def _make_blocks(self, numbers: Iterable[int]) -> None:
+        """Of deferred turns."""
+        asked = [number for number in numbers if number in self._deferred]
+        for number in asked:
+            self._at = self._deferred.pop(number)
+            self._refresh_turn(number)
+            self._in_order = False
 
     def _refresh_turn(self, number: int) -> None:
         turn = self.transcript.turn(number)

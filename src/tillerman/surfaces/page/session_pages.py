@@ -55,7 +55,7 @@ class SessionPage:
     def _read_all(self) -> None:
         while page := self._log.page(self.session, self.conversation.added):
             self.conversation.add(page)
-            self.conversation.refresh()
+        self.conversation.refresh()
 
 
 class SessionPages:

@@ -76,7 +76,7 @@ def _entry(harness: Harness, row: SessionRow, waiting: OpenRequest | None) -> Ra
 
 
 def _title(asked: PermissionRequested | QuestionAsked | None) -> str:
-    return formatting.asked(asked) if asked else ""
+    return formatting.asked(asked).replace("`", "") if asked else ""
 
 
 def request_of(harness: Harness, row: OpenRequest) -> PermissionRequested | QuestionAsked | None:

@@ -305,6 +305,7 @@ class Health(Struct, frozen=True):
     sessions: int  # that the service runs
     working: int  # of these, with a turn
     streams: int
+    warm_agents: int  # started, and in no session yet
 
 
 class CreateLink(Struct, frozen=True, forbid_unknown_fields=True):

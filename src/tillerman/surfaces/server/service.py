@@ -59,6 +59,8 @@ class Service:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        if most := self.harness.config.server.warm_agents:
+            self.harness.sessions.keep_warm(most)
         await self.feeds.open()
         self._stack.push_async_callback(self.feeds.close)
         self._stack.push_async_callback(self.owned.close_all)
@@ -75,4 +77,5 @@ class Service:
             sessions=len(self.owned),
             working=len(self.owned.working),
             streams=self.metrics.streams,
+            warm_agents=self.harness.sessions.warm,
         )

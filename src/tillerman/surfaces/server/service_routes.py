@@ -19,6 +19,7 @@ async def metrics(call: Call[None, None]) -> Bytes:
     service = call.service
     gauges = {
         "tillerman_sessions_owned": len(service.owned),
+        "tillerman_agents_warm": service.harness.sessions.warm,
         "tillerman_sessions_working": len(service.owned.working),
         "tillerman_requests_open": len(service.harness.sessions.catalog.open_requests()),
         "tillerman_sessions_stored": service.harness.sessions.catalog.count(),

@@ -12,12 +12,13 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from tillerman.core.errors import TillermanError
+from tillerman.core.errors import SessionNotFound, TillermanError
 from tillerman.harness.harness import Harness
 from tillerman.sessions.remote.session_notifications import SessionNotifications
 from tillerman.surfaces.server.entry_frame import EntryFrame, frames_of
 
 FLUSH = 0.04  # seconds between two frames; a first entry is sent at once
+STEPS = 4  # in which it is noticed that the turn has ended
 HEARTBEAT = 10.0  # seconds without an entry after which every client gets a sign of life
 RECENT_BYTES = 1024 * 1024  # of the frames that are kept for clients that are nearly up to date
 _log = logging.getLogger("tillerman")
@@ -33,6 +34,7 @@ class SessionFeed:
         self.closed = False
         self._attached = harness.attach(session)
         self._log = harness.sessions.log
+        self._catalog = harness.sessions.catalog
         self._last = self._log.last_seq(session)
         self._recent: deque[EntryFrame] = deque()
         self._recent_bytes = 0
@@ -69,13 +71,26 @@ class SessionFeed:
                 async for last in self._attached.last_seqs(self._last):
                     if last > self._last:
                         await self._catch_up()
-                        await asyncio.sleep(FLUSH)
+                        await self._rest()
                 await self._catch_up()
                 await self.changed.wait()
         except TillermanError:
             _log.exception("the feed of session %s ended", self.session)
         finally:
             self.close()
+
+    async def _rest(self) -> None:
+        """Lets entries gather. The end of a turn is not held back: somebody waits for it."""
+        working = self._is_working()
+        for _ in range(STEPS):
+            await asyncio.sleep(FLUSH / STEPS)
+            if working and not self._is_working():
+                break
+
+    def _is_working(self) -> bool:
+        with suppress(SessionNotFound):  # it was deleted
+            return self._catalog.get(self.session).open_turn is not None
+        return False
 
     async def _catch_up(self) -> None:
         """Publishes everything that is in the log."""

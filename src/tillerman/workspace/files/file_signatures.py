@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tillerman.core.events import FileChange
+from tillerman.workspace.files.access.own_files import open_files
 from tillerman.workspace.files.file_names import SKIPPED, shown
 
 MOST_FILES = 50_000
@@ -86,8 +87,12 @@ def compare(snapshot: FolderSnapshot, seconds: float) -> Iterator[FileChange]:
 
 
 def _walk(root: Path) -> Iterator[tuple[str, FileSignature]]:
-    """Yields files and links below `root` with relative paths; links are not followed."""
-    folders = [""]
+    """Yields files and links below `root` with relative paths; links are not followed.
+
+    Files that this process has open are left out. Its store may lie below `root`: to open and close
+    it once more would release the locks of the store.
+    """
+    folders, own = [""], open_files()
     while folders:
         folder = folders.pop()
         try:
@@ -97,6 +102,8 @@ def _walk(root: Path) -> Iterator[tuple[str, FileSignature]]:
                     if entry.is_dir(follow_symlinks=False):
                         if entry.name not in SKIPPED:
                             folders.append(path)
+                        continue
+                    if entry.inode() in own:
                         continue
                     found = signature(root / path)
                     if found and (stat.S_ISREG(found.mode) or stat.S_ISLNK(found.mode)):

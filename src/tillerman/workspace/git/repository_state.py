@@ -113,6 +113,19 @@ async def read_config(top: Path, *, seconds: float = SECONDS) -> list[GitSetting
     return config
 
 
+async def read_status(top: Path, *, seconds: float) -> bytes:
+    """Returns what `git status` reports of a work tree; raises `ValueError` if it does not."""
+    try:
+        config = await read_config(top, seconds=seconds)
+        pairs = [*overrides(config), *SAFE.items()]
+        said = await _git(top, *_STATUS, seconds=seconds, pairs=pairs, most=MOST_STATUS)
+    except TillermanError as error:
+        raise ValueError(error.message) from error
+    if said.code or said.cut:
+        raise ValueError(said.complaint)
+    return said.out
+
+
 def parse_status(told: bytes, *, cut: bool = False) -> WorkState:
     """Parses `git status --porcelain=v2 --branch -z`; unknown lines are skipped."""
     records = os.fsdecode(told).split("\0")

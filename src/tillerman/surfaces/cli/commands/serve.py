@@ -100,7 +100,7 @@ def _status(options: Namespace) -> int:
         f"running in process {health['pid']} since {health['started_at']}",
         f"  {client.record.url or 'no port'}, {client.record.socket}",
         f"  {health['sessions']} sessions, {health['working']} working; "
-        f"{health['streams']} streams",
+        f"{health['streams']} streams, {health['warm_agents']} warm agents",
     )
     return 0
 

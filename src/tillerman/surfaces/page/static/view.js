@@ -37,8 +37,15 @@ const showAgents = async () => {
   if (!places.length) return;
   const answer = await fetch("/api/v1/agents");
   if (!answer.ok) return;
-  const states = new Map((await answer.json()).map((one) => [one.name, one.state]));
-  for (const place of places) place.textContent = states.get(place.dataset.agent) ?? "";
+  const agents = new Map((await answer.json()).map((one) => [one.name, one]));
+  for (const place of places) {
+    const agent = agents.get(place.dataset.agent), row = place.closest("li");
+    if (!agent) continue;
+    place.textContent = agent.state;
+    row.querySelector("b").textContent = agent.title;
+    row.classList.toggle("off", agent.state === "not installed");
+    if (agent.state === "not installed") row.parentElement.append(row); // usable ones come first
+  }
 };
 
 const choose = (name, value) => { body.dataset[name] = value; };

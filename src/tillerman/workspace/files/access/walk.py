@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from tillerman.workspace.files import gitignore
 from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.own_files import is_own_store
 from tillerman.workspace.files.access.path_locks import TEMPORARY
 from tillerman.workspace.files.gitignore import IgnoreRules
 from tillerman.workspace.files.refusal import Refused
@@ -56,7 +57,9 @@ class WalkEntry(Struct, frozen=True, gc=False):
             return None
 
     def open(self) -> OpenFile | None:
-        """Opens a regular file for reading; None if it is no longer one."""
+        """Opens a regular file for reading; None if it is no longer one, or the store in use."""
+        if is_own_store(self.name, self.folder):
+            return None
         try:
             opened = os.open(self.name, _FILE, dir_fd=self.folder)
         except OSError:

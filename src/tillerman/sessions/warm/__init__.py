@@ -1,0 +1,1 @@
+"""Agents that the session service keeps started for sessions that may follow."""
