@@ -1,8 +1,9 @@
 """A pipeline and its steps as frozen data: what a pipeline file says, validated and complete.
 
-`definition.py` builds these from a file. The engine takes them as its input, so that a change of the
-file never touches a run that has begun. Ids are unique in a pipeline and match `[a-z][a-z0-9-]*`;
-`needs` is always explicit here: a step that names none in the file needs the one before it.
+`definition.py` builds these from a file. The engine takes them as its input, so that a change of
+the file never touches a run that has begun. Ids are unique in a pipeline and match
+`[a-z][a-z0-9-]*`; `needs` is always explicit here: a step that names none in the file needs the
+one before it.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class ParallelStep(_Step, frozen=True, tag="parallel", kw_only=True):
 
 
 class CommandJudge(Struct, frozen=True, forbid_unknown_fields=True, tag="run"):
-    """Runs in each candidate's worktree; the first that passes wins, or the highest `score:` line."""
+    """Runs in each candidate's worktree; the first that passes wins, or the highest `score:`."""
 
     command: str
 
@@ -74,7 +75,9 @@ class AgentJudge(Struct, frozen=True, forbid_unknown_fields=True, tag="agent", o
     prompt: str = ""
 
 
-class PersonJudge(Struct, frozen=True, forbid_unknown_fields=True, tag="review", omit_defaults=True):
+class PersonJudge(
+    Struct, frozen=True, forbid_unknown_fields=True, tag="review", omit_defaults=True
+):
     message: str = ""
 
 
@@ -110,7 +113,14 @@ class PipelineStep(_Step, frozen=True, tag="pipeline", kw_only=True):
 
 
 Step = (
-    AgentStep | CommandStep | ReviewStep | ParallelStep | BestOfStep | LoopStep | MapStep | PipelineStep
+    AgentStep
+    | CommandStep
+    | ReviewStep
+    | ParallelStep
+    | BestOfStep
+    | LoopStep
+    | MapStep
+    | PipelineStep
 )  # fmt: skip
 
 
