@@ -84,6 +84,7 @@ lock: ## resolve the dependencies anew (needs uv)
 docs: $(READY) ## write what the documents say of the code
 	$(BIN)/python docs/generate.py
 	$(BIN)/tillerman schema > docs/events.schema.json
+	$(BIN)/tillerman schema --pipelines > docs/pipeline.schema.json
 	$(BIN)/python docs/picture.py
 
 verdicts: $(READY) ## play every case on every agent, and write down what each does

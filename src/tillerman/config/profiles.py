@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from tillerman.config.project_trust import project_folder, trust_state
+from tillerman.config.definition_files import DefinitionFile, definition_files
 from tillerman.core.errors import ConfigError
 from tillerman.paths import Paths
 
@@ -67,10 +67,15 @@ def profile(paths: Paths, cwd: Path, name: str) -> Profile | None:
     return None
 
 
-def profiles(paths: Paths, cwd: Path) -> Sequence[Profile | InvalidProfile]:
-    """All profiles, sorted by name; for duplicate names only the effective one."""
+def profiles(
+    paths: Paths, cwd: Path, *, checked: bool = True
+) -> Sequence[Profile | InvalidProfile]:
+    """All profiles, sorted by name; for duplicate names only the effective one.
+
+    `checked`: only trusted ones; else those of an untrusted project too, to look at.
+    """
     listed: dict[str, Profile | InvalidProfile] = {}
-    for found in _files(paths, cwd):
+    for found in _files(paths, cwd, checked):
         if isinstance(listed.get(found.name), Profile):
             continue
         if found.data is None:
@@ -85,43 +90,8 @@ def profiles(paths: Paths, cwd: Path) -> Sequence[Profile | InvalidProfile]:
     return [listed[name] for name in sorted(listed)]
 
 
-class _File(Struct, frozen=True):
-    name: str
-    path: str
-    layer: Literal["project", "user"]
-    data: bytes | None = None  # None: ignored, see `problem`
-    problem: str = ""
-    hint: str = ""
-
-
-def _files(paths: Paths, cwd: Path) -> Iterator[_File]:
-    """Project files first, then user files."""
-    folder = project_folder(paths, cwd)
-    if folder:
-        state = trust_state(paths, folder)
-        for name, data in sorted(folder.files.items()):
-            if not (stem := _stem(name)):
-                continue
-            path = str(folder.path / name)
-            if state == "trusted":
-                yield _File(stem, path, "project", data)
-            else:
-                why = "changed since it was trusted" if state == "changed" else "not trusted"
-                hint = "review it, then run `tillerman trust`"
-                problem = f"this project's .tillerman/ is {why}"
-                yield _File(stem, path, "project", None, problem, hint)
-    for file in sorted((paths.config / FOLDER).glob("*.md")):
-        try:
-            with file.open("rb") as opened:
-                yield _File(file.stem, str(file), "user", opened.read(LARGEST + 1))
-        except OSError as error:
-            problem = f"cannot be read: {error.strerror}"
-            yield _File(file.stem, str(file), "user", None, problem, "fix its permissions")
-
-
-def _stem(name: str) -> str:
-    folder, _, file = name.partition("/")
-    return file.removesuffix(".md") if folder == FOLDER and file.endswith(".md") else ""
+def _files(paths: Paths, cwd: Path, checked: bool = True) -> Iterator[DefinitionFile]:
+    return definition_files(paths, cwd, FOLDER, (".md",), LARGEST, checked=checked)
 
 
 # -- parsing one file ------------------------------------------------------------------------------

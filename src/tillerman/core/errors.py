@@ -3,6 +3,7 @@
 TillermanError
 ├── UsageError                 wrong arguments in a call or on the command line
 ├── ConfigError                a config file or value is wrong
+│   └── PipelineFileError      names the file and the line
 ├── AgentError                 names the agent
 │   ├── AgentNotInstalled
 │   ├── AgentUnknown
@@ -55,6 +56,14 @@ class UsageError(TillermanError):
 
 class ConfigError(TillermanError):
     exit_code = 2
+
+
+class PipelineFileError(ConfigError):
+    def __init__(self, path: str, line: int, problem: str, *, hint: str) -> None:
+        super().__init__(f"{path}:{line}: {problem}", hint=hint)
+        self.path = path
+        self.line = line
+        self.problem = problem
 
 
 class AgentError(TillermanError):

@@ -1,9 +1,9 @@
 """A pipeline and its steps as frozen data: what a pipeline file says, validated and complete.
 
 `definition.py` builds these from a file. The engine takes them as its input, so that a change of
-the file never touches a run that has begun. Ids are unique in a pipeline and match
-`[a-z][a-z0-9-]*`; `needs` is always explicit here: a step that names none in the file needs the
-one before it.
+the file never touches a run that has begun. Ids, those of attempts too, are unique in a pipeline
+and match `[a-z][a-z0-9-]{0,63}`. `needs` is always explicit here, names steps of the same list and
+forms no cycle: a step that names none in the file needs the one before it (in `parallel`: none).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ParallelStep(_Step, frozen=True, tag="parallel", kw_only=True):
 
 
 class CommandJudge(Struct, frozen=True, forbid_unknown_fields=True, tag="run"):
-    """Runs in each candidate's worktree; the first that passes wins, or the highest `score:`."""
+    """Runs in each candidate's worktree: the first that passes wins, or the highest `score:`."""
 
     command: str
 
@@ -84,7 +84,7 @@ class PersonJudge(
 class BestOfStep(_Step, frozen=True, tag="best_of", kw_only=True):
     """Attempts in worktrees of their own; a judge chooses the one whose commit is kept."""
 
-    attempts: tuple[AgentStep | CommandStep, ...]
+    attempts: tuple[AgentStep | CommandStep, ...]  # with the ids ID-1, ID-2, …
     judge: CommandJudge | AgentJudge | PersonJudge
 
 
@@ -121,7 +121,7 @@ Step = (
     | LoopStep
     | MapStep
     | PipelineStep
-)  # fmt: skip
+)
 
 
 class GitEnd(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -139,4 +139,5 @@ class Pipeline(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     workspace: Literal["worktree", "shared"] = "worktree"
     git: GitEnd | None = None
     limits: Limits = Limits()
-    called: dict[str, Pipeline] = {}  # by name: the pipelines that its steps call, resolved
+    # by name: all that its steps call, directly or through each other; empty in those themselves
+    called: dict[str, Pipeline] = {}

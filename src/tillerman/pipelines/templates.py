@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 
 _PLACEHOLDER = re.compile(r"\\\{\{|\{\{(.*?)\}\}|\{\{", re.DOTALL)
 _NAME = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*){0,2}")
+_BLANK = " \t\n;&|()<>"  # what separates words of a shell
 _HINT = "write `{{ inputs.NAME }}` or `{{ steps.ID.text }}`; `\\{{` is two braces in the text"
 
 Value = str | Sequence[str]
@@ -61,7 +63,15 @@ def parse(text: str) -> tuple[Piece, ...]:
             raise TemplateError(line, f"`{{{{ {shown} }}}}` is not a name", _HINT)
         pieces.append(Placeholder(name, line))
     pieces.append(text[at:])
-    return tuple(piece for piece in pieces if piece != "")
+    return tuple(_joined(pieces))
+
+
+def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
+        if not is_text:
+            yield from group
+        elif text := "".join(str(piece) for piece in group):
+            yield text
 
 
 def names(text: str) -> list[str]:
@@ -79,7 +89,12 @@ def render_command(text: str, values: Values) -> str:
 
     `shell_values.check` has made sure that each stands where a quoted word is one.
     """
-    return "".join(_quoted(piece, values) for piece in parse(text))
+    pieces = ("", *parse(text), "")
+    around = zip(pieces, pieces[1:], pieces[2:], strict=False)
+    return "".join(
+        piece if isinstance(piece, str) else _quoted(values[piece.name], before, after)
+        for before, piece, after in around
+    )
 
 
 def render_list(text: str, values: Values) -> tuple[str, ...]:
@@ -99,9 +114,18 @@ def _plain(piece: Piece, values: Values) -> str:
     return value if isinstance(value, str) else "\n".join(value)
 
 
-def _quoted(piece: Piece, values: Values) -> str:
-    if isinstance(piece, str):
-        return piece
-    value = values[piece.name]
-    words = [value] if isinstance(value, str) else value
-    return shlex.join(word.replace("\0", "") for word in words)
+def _quoted(value: Value, before: Piece, after: Piece) -> str:
+    """The entries of a list are words of their own only where no other text touches them."""
+    if not isinstance(value, str):
+        if _ends_word(before, -1) and _ends_word(after, 0):
+            return shlex.join(_clean(word) for word in value)
+        value = "\n".join(value)
+    return shlex.quote(_clean(value))
+
+
+def _ends_word(piece: Piece, at: int) -> bool:
+    return isinstance(piece, str) and (not piece or piece[at] in _BLANK)
+
+
+def _clean(text: str) -> str:
+    return text.replace("\0", "")  # no program takes it

@@ -1,6 +1,7 @@
 """`tillerman completion SHELL`: generates shell completion scripts from the argument parser.
 
-The scripts ask `completion SHELL --sessions` for the ids of this folder's sessions.
+The scripts ask `completion SHELL --sessions` for the ids of this folder's sessions, and
+`--pipelines` for the names of its pipelines.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tillerman.core.transcript.session_titles import displayed_title
 from tillerman.surfaces.cli.parsing.argparse_errors import subcommands
+from tillerman.surfaces.cli.parsing.pipelines import METAVAR as PIPELINE
 from tillerman.surfaces.cli.views.output import emit
 from tillerman.surfaces.rendering import formatting
 
@@ -28,7 +30,7 @@ class CommandNode(NamedTuple):
     words: list[tuple[str, str]]  # with their help texts
     values: dict[str, list[str]]  # option -> choices
     files: list[str]  # options that take a path
-    sessions: list[str]  # options that take a session id; "" is an argument
+    asked: dict[str, str]  # option -> flag that lists its values; "" is an argument
 
 
 _MOST_SESSIONS = 50
@@ -42,6 +44,10 @@ def completion(options: Namespace) -> int:
         for row in _sessions():
             title = formatting.one_line(displayed_title(row.title, None, row.prompt), 60)
             emit(_IN_A_SHELL[options.shell].format(id=row.id, title=title))
+        return 0
+    if options.pipelines:
+        for name, title in _pipelines():
+            emit(_IN_A_SHELL[options.shell].format(id=name, title=formatting.one_line(title, 60)))
         return 0
     places = list(_places(build(), "", _agents()))
     emit({"bash": bash, "zsh": zsh, "fish": fish}[options.shell](places))
@@ -76,12 +82,25 @@ def _sessions() -> Sequence[SessionRow]:
         database.close()
 
 
+def _pipelines() -> list[tuple[str, str]]:
+    """Names and descriptions of the pipelines that this folder sees, broken ones too."""
+    from tillerman.config import load
+    from tillerman.core.errors import TillermanError
+    from tillerman.pipelines.library import Library
+
+    try:
+        listed = Library(load(Path.cwd()), Path.cwd(), checked=False).listed()
+    except TillermanError:  # must not print errors while a line is typed
+        return []
+    return [(one.name, one.description or "cannot be run") for one in listed]
+
+
 def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Iterator[CommandNode]:
     """Walks the parser tree. `names` are the known agents."""
     words: list[tuple[str, str]] = []
     values: dict[str, list[str]] = {}
     files: list[str] = []
-    sessions: list[str] = []
+    asked: dict[str, str] = {}
     for action in parser._actions:
         help = action.help or ""
         if help == argparse.SUPPRESS:
@@ -94,7 +113,9 @@ def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Ite
             words += [(name, help) for name in names]
         words += [(word, help) for word in action.option_strings]
         if action.metavar in ("ID", "SESSION") and action.dest in ("session", "resume"):
-            sessions += action.option_strings or [""]
+            asked |= dict.fromkeys(action.option_strings or [""], "--sessions")
+        elif action.metavar == PIPELINE:
+            asked |= dict.fromkeys(action.option_strings or [""], "--pipelines")
         for word in action.option_strings:
             if action.choices:
                 values[word] = [str(choice) for choice in action.choices]
@@ -102,7 +123,7 @@ def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Ite
                 values[word] = names
             elif action.type is Path:
                 files.append(word)
-    yield CommandNode(path, words, values, files, sessions)
+    yield CommandNode(path, words, values, files, asked)
     for name, below in subcommands(parser).items():
         yield from _places(below, f"{path} {name}".strip(), names)
 
@@ -128,15 +149,19 @@ def _case(pattern: str, action: str, more: str = "") -> str:
 
 def bash(places: list[CommandNode]) -> str:
     files = 'COMPREPLY=($(compgen -f -- "$cur")); return'
-    ids = '$("${COMP_WORDS[0]}" completion bash --sessions 2>/dev/null)'
+    ids = '$("${COMP_WORDS[0]}" completion bash %s 2>/dev/null)'
     cases = []
-    for path, words, values, paths, sessions in places:
+    for path, words, values, paths, asked in places:
         for option, choices in values.items():
             cases.append(_case(f"{path}/{option}", f"words={shlex.quote(' '.join(choices))}"))
         cases += [_case(f"{path}/{option}", files) for option in paths]
-        cases += [_case(f"{path}/{option}", f"words={ids}") for option in sessions if option]
+        cases += [
+            _case(f"{path}/{option}", f"words={ids % flag}")
+            for option, flag in asked.items()
+            if option
+        ]
         names = shlex.quote(" ".join(word for word, _ in words))
-        more = f'" {ids}"' if "" in sessions else ""
+        more = f'" {ids % asked[""]}"' if "" in asked else ""
         cases.append(_case(f"{path}/", f"words={names}{more}", "*"))
     return "\n".join(
         [
@@ -157,15 +182,19 @@ def bash(places: list[CommandNode]) -> str:
 
 
 def zsh(places: list[CommandNode]) -> str:
-    ids = '${(f)"$($words[1] completion zsh --sessions 2>/dev/null)"}'
+    ids = '${(f)"$($words[1] completion zsh %s 2>/dev/null)"}'
     cases = []
-    for path, words, values, paths, sessions in places:
+    for path, words, values, paths, asked in places:
         for option, choices in values.items():
             cases.append(_case(f"{path}/{option}", f"compadd -- {shlex.join(choices)}; return"))
         cases += [_case(f"{path}/{option}", "_files; return") for option in paths]
-        cases += [_case(f"{path}/{option}", f"here=({ids})") for option in sessions if option]
+        cases += [
+            _case(f"{path}/{option}", f"here=({ids % flag})")
+            for option, flag in asked.items()
+            if option
+        ]
         names = shlex.join(f"{word}:{help}" for word, help in words)
-        more = f" {ids}" if "" in sessions else ""
+        more = f" {ids % asked['']}" if "" in asked else ""
         cases.append(_case(f"{path}/", f"here=({names}{more})", "*"))
     return "\n".join(
         [
@@ -205,14 +234,15 @@ def fish(places: list[CommandNode]) -> str:
     ]
     lines = [_fish_line(place, *word) for place in places for word in place.words]
     lines += [
-        shlex.join(["complete", "-c", "tillerman", "-n", _fish_at(place), "-a", _FISH_IDS])
+        shlex.join(["complete", "-c", "tillerman", "-n", _fish_at(place), "-a", _FISH_IDS % flag])
         for place in places
-        if "" in place.sessions
+        for option, flag in place.asked.items()
+        if not option
     ]
     return "\n".join(head + lines)
 
 
-_FISH_IDS = "(tillerman completion fish --sessions 2>/dev/null)"
+_FISH_IDS = "(tillerman completion fish %s 2>/dev/null)"
 
 
 def _fish_at(place: CommandNode) -> str:
@@ -234,8 +264,8 @@ def _fish_line(place: CommandNode, word: str, help: str) -> str:
     ]
     if word in place.values:
         line += ["-xa", " ".join(place.values[word])]
-    elif word in place.sessions:
-        line += ["-xa", _FISH_IDS]
+    elif word in place.asked:
+        line += ["-xa", _FISH_IDS % place.asked[word]]
     elif word in place.files:
         line += ["-rF"]
     return shlex.join(line)

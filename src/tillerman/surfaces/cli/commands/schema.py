@@ -1,4 +1,4 @@
-"""`tillerman schema`: prints the JSON schema of `--json` output, generated from the types."""
+"""`tillerman schema`: prints the JSON schema of `--json` output, or that of pipeline files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from tillerman.surfaces.cli.views.output import emit
 
 
 def schema(options: Namespace) -> int:
-    emit(document())
+    if options.pipelines:
+        from tillerman.pipelines import file_schema
+
+        emit(file_schema.document())
+    else:
+        emit(document())
     return 0
 
 

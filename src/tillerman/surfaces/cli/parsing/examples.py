@@ -104,6 +104,23 @@ EXAMPLES = {
         "tillerman protected list",
         "tillerman protected list --all --json",
     ),
+    "tillerman init": (
+        "tillerman init",
+        "tillerman init --minimal --json",
+    ),
+    "tillerman pipeline": (
+        "tillerman pipeline check",
+        "tillerman pipeline graph code-review",
+    ),
+    "tillerman pipeline check": (
+        "tillerman pipeline check",
+        "tillerman pipeline check code-review examples/pipelines/best-of-3.yaml",
+        "tillerman pipeline check --json",
+    ),
+    "tillerman pipeline graph": (
+        "tillerman pipeline graph code-review",
+        "tillerman pipeline graph code-review --mermaid > review.mmd",
+    ),
     "tillerman config": (
         "tillerman config show",
         "tillerman config get limits.cost",

@@ -46,6 +46,8 @@ _PARTS = {  # builder function -> commands it defines
     "hooks:hook": ("hook",),
     "policy:policy": ("policy",),
     "protected:protected": ("protected",),
+    "pipelines:pipelines": ("pipeline",),
+    "pipelines:init": ("init",),
     "parser:config": ("config", "trust"),
     "parser:others": ("demo", "completion", "schema"),
 }
@@ -81,7 +83,9 @@ def others(commands: Any) -> None:
     )
     completion.add_argument("shell", choices=SHELLS, help="shell to print the script for")
     completion.add_argument("--sessions", action="store_true", help=argparse.SUPPRESS)
-    command(commands, "schema", "schema:schema", "print the JSON schema of --json")
+    completion.add_argument("--pipelines", action="store_true", help=argparse.SUPPRESS)
+    schema = command(commands, "schema", "schema:schema", "print the JSON schema of --json")
+    schema.add_argument("--pipelines", action="store_true", help="that of pipeline files instead")
 
 
 def run(commands: Any) -> None:

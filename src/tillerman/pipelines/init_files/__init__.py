@@ -1,0 +1,1 @@
+"""The files that `tillerman init` writes, as they are in `.tillerman/`."""
