@@ -66,6 +66,7 @@ class Engine:
         self._worker: Worker | None = None
         self._flows: Workflows | None = None
         self._client_made: DBOSClient | None = None
+        self._adopted: set[str] = set()  # runs that this process runs
         self._executor = f"{os.getpid()}-{secrets.token_hex(4)}"  # never the same twice
 
     @property
@@ -157,6 +158,8 @@ class Engine:
     async def adopt(self, run: str) -> bool:
         """Runs a run that no process runs, from where it was; False if another process has it."""
         assert self._worker and self._flows
+        if run in self._adopted:
+            return True
         if not await self._take(run):
             return False
         found = await self._found(run)
@@ -167,7 +170,8 @@ class Engine:
         await self._blocking(self.store.set_queue, run, self._queue)
         if found.status == "paused":
             await self._blocking(self.store.set_run, run, "running")
-        await self._resume(run)
+        self._adopted.add(run)
+        await self._resume(run, [*_UNFINISHED, "CANCELLED"])
         from tillerman.pipelines.flow_specs import GraphSpec, Scope
 
         spec = await self._worker.spec(run)
@@ -189,13 +193,17 @@ class Engine:
             if found.status in ENDED and not busy:
                 if found.status == "killed":
                     await self._clean(run)
-                self._leases.release(run)
+                self._release(run)
                 return found
             if found.status == "paused" and not busy:
-                self._leases.release(run)
+                self._release(run)
                 return found
             await self._check(run)
             await asyncio.sleep(_WATCH)
+
+    def _release(self, run: str) -> None:
+        self._adopted.discard(run)
+        self._leases.release(run)
 
     async def answer(self, run: str, path: str, answer: Answer) -> bool:
         """Answers a gate; False if it was answered before. The first answer counts."""
@@ -234,10 +242,11 @@ class Engine:
         elif to == "paused":
             from tillerman.pipelines.workflows import GROUPS
 
-            ids = [one for one, name in await self._unfinished(run) if name in GROUPS]
+            unfinished = await self._unfinished(run, _UNFINISHED)
+            ids = [id for id, name in unfinished if name in GROUPS]
             await client.cancel_workflows_async(ids)
-        else:
-            await self._resume(run)
+        else:  # what still runs may not be started a second time
+            await self._resume(run, ["CANCELLED"])
 
     def look(self, run: str) -> Run:
         """Returns the state of a run, by its id or a prefix of it; `last` is the newest."""
@@ -297,12 +306,12 @@ class Engine:
             )
         return self._client_made
 
-    async def _unfinished(self, run: str) -> list[tuple[str, str]]:
+    async def _unfinished(self, run: str, status: list[str]) -> list[tuple[str, str]]:
         """Ids and names of the workflows of a run that can go on."""
         client = await self._client()
         found = await client.list_workflows_async(
             workflow_id_prefix=[run, f"{run}/"],
-            status=[*_UNFINISHED, "CANCELLED"],
+            status=status,
             load_input=False,
             load_output=False,
         )
@@ -310,10 +319,10 @@ class Engine:
                 or one.workflow_id.startswith(f"{run}/")]  # fmt: skip
         return [(one.workflow_id, one.name) for one in mine]
 
-    async def _resume(self, run: str) -> None:
-        """Queues all unfinished workflows of a run for the process that has its lease."""
+    async def _resume(self, run: str, status: list[str]) -> None:
+        """Queues workflows of a run for the process that has its lease."""
         queue = await self._blocking(self.store.queue, run)
-        ids = [id for id, _ in await self._unfinished(run)]
+        ids = [id for id, _ in await self._unfinished(run, status)]
         if ids and queue:
             client = await self._client()
             await client.resume_workflows_async(ids, queue_name=queue)
@@ -365,6 +374,16 @@ class Engine:
     async def _git(self, run: str) -> Any:
         spec = await self._blocking(self.store.spec, run)
         return git_of(run, spec, self._paths.worktrees)
+
+    async def diff(self, run: str, path: str) -> bytes:
+        """Returns what a step changed, or what is under review at a gate."""
+        git = await self._git(run)
+        gate = await self._blocking(self.store.gate, run, path)
+        result = gate or await self._blocking(self.store.result, run, path)
+        if git is None or result is None or not result.commit or not result.base:
+            return b""
+        found: bytes = await self._blocking(git.diff, result.base, result.commit)
+        return found
 
     def output(self, run: str, path: str) -> str:
         """Returns the stored output of a command."""

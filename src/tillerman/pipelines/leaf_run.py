@@ -54,6 +54,9 @@ class LeafRun:
             if done is not None:
                 await self._finish(git, done)
                 return done
+        found = await blocking(self._store.run, self._run)
+        if found is not None and found.status == "killed":
+            raise asyncio.CancelledError("the run was killed")
         kind = "agent" if isinstance(self._spec.step, AgentStep) else "run"
         row = await blocking(self._store.begin_step, self._run, self._path, kind)
         try:
@@ -72,7 +75,8 @@ class LeafRun:
                 self._showing.cancel()
         self._fence()
         ended: StepStatus = "completed" if result.ok else "failed"
-        await blocking(self._store.end_step, self._run, self._path, ended, result)
+        line = plain(self._line)
+        await blocking(self._store.end_step, self._run, self._path, ended, result, line)
         await self._finish(git, result)
         return result
 

@@ -213,7 +213,9 @@ class RunStore:
             values["last_line"] = values["last_line"][:LONGEST_LINE]
         self._change(_STEPS, (_STEPS.c.run == run) & (_STEPS.c.path == path), **values)
 
-    def end_step(self, run: str, path: str, status: StepStatus, result: StepResult) -> None:
+    def end_step(
+        self, run: str, path: str, status: StepStatus, result: StepResult, line: str = ""
+    ) -> None:
         """Records the result, which marks the step as finished."""
         values: dict[str, Any] = {
             "status": status,
@@ -222,6 +224,8 @@ class RunStore:
             "commit": result.commit,
             "error": result.error[:LONGEST_LINE],
         }
+        if line:
+            values["last_line"] = line[:LONGEST_LINE]
         if result.agent:
             values["agent"] = result.agent
         if result.session:
@@ -256,7 +260,12 @@ class RunStore:
 
     def end_group(self, run: str, path: str, result: StepResult) -> None:
         status = "completed" if result.ok else "rejected" if result.rejected else "failed"
-        values = {"status": status, "commit": result.commit, "error": result.error[:LONGEST_LINE]}
+        values = {
+            "status": status,
+            "commit": result.commit,
+            "error": result.error[:LONGEST_LINE],
+            "result": _json(result),
+        }
         where = (_STEPS.c.run == run) & (_STEPS.c.path == path) & _STEPS.c.ended_at.is_(None)
         self._change(_STEPS, where, ended_at=time.time(), **values)
 
