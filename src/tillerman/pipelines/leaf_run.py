@@ -153,6 +153,8 @@ class LeafRun:
         """Commits what the step changed; the branch follows when the result is stored."""
         start, subject = self._spec.start, f"{self._run}: {self._path}"
         if not self._spec.commit:
+            if slot:
+                await self._worker.blocking(git.prepare, slot, start, clean=True)
             return replace(result, commit=start, base=start)
         blocking = self._worker.blocking
         if slot:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,12 +88,7 @@ class RunGit:
         """
         path, deadline = self.worktree(slot), Deadline(_SECONDS)
         if not (path / ".git").is_file():
-            make_private(path.parent)
-            _remove(path)  # half made
-            self._prune(deadline)
-            config = tamed_filters(self._top, deadline)
-            add = ("worktree", "add", "--quiet", "-f", "-f", "--detach", str(path), start)
-            git(self._top, *add, deadline=deadline, config=config, helpers=True)
+            self._add(path, start, deadline)
             return
         if not clean and self._head(path) == start:
             return
@@ -100,6 +97,26 @@ class RunGit:
         words = ("checkout", "--quiet", "--force", "--detach", start)
         git(path, *words, deadline=deadline, config=config, helpers=True)
         git(path, "clean", "-fdq", deadline=deadline)
+
+    def _add(self, path: Path, start: str, deadline: Deadline) -> None:
+        make_private(path.parent)
+        config = tamed_filters(self._top, deadline)
+        words = ("worktree", "add", "--quiet", "-f", "-f", "--detach", str(path), start)
+        with self._administration():
+            _remove(path)  # half made
+            git(self._top, *words, deadline=deadline, config=config, helpers=True)
+
+    @contextmanager
+    def _administration(self) -> Iterator[None]:
+        """Held while worktrees are added or removed: git's own commands disturb each other."""
+        make_private(self._under.parent.parent)
+        path = self._under.parent.parent / f"{self._under.parent.name}.lock"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     def commit(self, folder: Path, start: str, subject: str, path: str) -> str:
         """Commits all files of a worktree, and returns the commit; no branch has it yet."""
@@ -138,15 +155,15 @@ class RunGit:
 
     def remove_worktrees(self, slots: Iterable[str]) -> None:
         deadline = Deadline(_SECONDS)
-        for slot in slots:
-            path = self.worktree(slot)
-            if path.exists():
+        with self._administration():
+            for slot in slots:
+                path = self.worktree(slot)
                 try:
                     words = ("worktree", "remove", "--force", "--force", str(path))
                     git(self._top, *words, deadline=deadline)
-                except GitFailed:  # half made, or its repository is gone
+                except GitFailed:  # half made, or removed before
                     _remove(path)
-        self._prune(deadline)
+            self._prune(deadline)
         for folder in (self._under, self._under.parent):
             try:
                 folder.rmdir()

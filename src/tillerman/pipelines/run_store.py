@@ -361,10 +361,7 @@ class RunStore:
         one.
         """
         with self._engine.begin() as connection:
-            if self._engine.dialect.name == "postgresql":
-                connection.execute(
-                    sa.text("SELECT pg_advisory_xact_lock(28945, hashtext(:r))"), {"r": run}
-                )
+            self._lock(connection, run)
             rows = connection.execute(sa.select(_SLOTS).where(_SLOTS.c.run == run)).all()
             own = next((row.name for row in rows if row.step == step), None)
             if own is not None:
@@ -397,6 +394,17 @@ class RunStore:
             connection.execute(sa.delete(_SLOTS).where(_SLOTS.c.run == run))
 
     # --------------------------------------------------------------------------------------------
+
+    def _lock(self, connection: sa.Connection, run: str) -> None:
+        """Until the transaction ends, no other decides on the worktrees of this run.
+
+        SQLite would begin the transaction only at the first change, after what was read.
+        """
+        if self._engine.dialect.name == "postgresql":
+            words = "SELECT pg_advisory_xact_lock(28945, hashtext(:run))"
+            connection.execute(sa.text(words), {"run": run})
+        else:
+            connection.execute(sa.text("BEGIN IMMEDIATE"))
 
     def _change(self, table: sa.Table, where: sa.ColumnElement[bool], **values: Any) -> bool:
         with self._engine.begin() as connection:
