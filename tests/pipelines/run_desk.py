@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -172,6 +172,13 @@ class Desk:
         while left := self.left_over():
             assert time.monotonic() < deadline, left
             await asyncio.sleep(0.05)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
 
 
 async def until_step(store: RunStore, run: str, path: str, status: str) -> StepRow:

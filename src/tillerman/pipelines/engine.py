@@ -66,7 +66,7 @@ class Engine:
         self._worker: Worker | None = None
         self._flows: Workflows | None = None
         self._client_made: DBOSClient | None = None
-        self._adopted: set[str] = set()  # runs that this process runs
+        self._adopted: dict[str, asyncio.Task[None]] = {}  # runs that this process runs
         self._executor = f"{os.getpid()}-{secrets.token_hex(4)}"  # never the same twice
 
     @property
@@ -129,6 +129,8 @@ class Engine:
         if self._worker and self._flows:
             from dbos import DBOS
 
+            for run in list(self._adopted):
+                self._adopted.pop(run).cancel()
             await self._worker.stop()
             with suppress(Exception):
                 await DBOS.delete_queue_async(self._queue)
@@ -170,7 +172,6 @@ class Engine:
         await self._blocking(self.store.set_queue, run, self._queue)
         if found.status == "paused":
             await self._blocking(self.store.set_run, run, "running")
-        self._adopted.add(run)
         await self._resume(run, [*_UNFINISHED, "CANCELLED"])
         from tillerman.pipelines.flow_specs import GraphSpec, Scope
 
@@ -181,7 +182,7 @@ class Engine:
             seeds=spec.seeds,
         )  # fmt: skip
         await self._flows.start(root)
-        await self._deliver(run)
+        self._adopted[run] = asyncio.create_task(self._deliver(run))
         return True
 
     async def wait(self, run: str) -> Run:
@@ -202,7 +203,8 @@ class Engine:
             await asyncio.sleep(_WATCH)
 
     def _release(self, run: str) -> None:
-        self._adopted.discard(run)
+        if delivering := self._adopted.pop(run, None):
+            delivering.cancel()
         self._leases.release(run)
 
     async def answer(self, run: str, path: str, answer: Answer) -> bool:
@@ -219,9 +221,7 @@ class Engine:
                 raise UsageError(f"{run} has no repository", hint="omit the commit")
             commit = await self._blocking(git.resolve, answer.commit)
             answer = replace(answer, commit=commit)
-        first = bool(await self._blocking(self.store.answer_gate, run, path, answer))
-        await self._deliver(run)
-        return first
+        return bool(await self._blocking(self.store.answer_gate, run, path, answer))
 
     async def control(self, run: str, to: Literal["paused", "running", "killed"]) -> None:
         """Pauses, continues or kills a run, whichever process runs it."""
@@ -328,17 +328,25 @@ class Engine:
             await client.resume_workflows_async(ids, queue_name=queue)
 
     async def _deliver(self, run: str) -> None:
-        """Sends the stored answers to their gates; one that was sent before is not sent twice."""
+        """Sends each stored answer to its gate, also those stored while no process ran the run.
+
+        Who answers only stores the answer, so that it needs no engine and cannot die in between.
+        """
         from tillerman.pipelines.workflows import ANSWER
 
         client = await self._client()
-        for gate in await self._blocking(self.store.gates, run):
-            if gate.answer is not None:
+        sent: set[str] = set()
+        while True:
+            for gate in await self._blocking(self.store.gates, run):
+                if gate.answer is None or gate.path in sent:
+                    continue
                 id = f"{run}/{gate.path}"
-                with suppress(Exception):  # its workflow does not exist yet: it looks by itself
+                with suppress(Exception):  # one that was not sent is sent at the next look
                     await client.send_async(
                         id, msgspec.to_builtins(gate.answer), topic=ANSWER, idempotency_key=id
                     )
+                    sent.add(gate.path)
+            await asyncio.sleep(_WATCH)
 
     async def _seed(self, run: str, spec: RunSpec) -> None:
         from tillerman.pipelines.run_state import kind_of
