@@ -103,8 +103,10 @@ def test_each_extra_adds_only_its_own_dependencies(built: Path) -> None:
         "msgspec", "apsw", "rich", "markdown-it-py", "textual", "tomlkit", "jsonschema",
     }  # fmt: skip
     assert extras == {
+        "cloud": {"httpx2"},
         "fast": {"uvloop"},
         "mcp": {"mcp"},
+        "pipelines": {"dbos", "pyyaml"},
         "server": {"starlette", "uvicorn", "websockets", "segno", "python-multipart"},
     }
 

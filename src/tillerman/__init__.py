@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         IsolationUnavailable,
         NotSignedIn,
         NotUsable,
+        PipelineFileError,
         PromptRefused,
         PromptWithdrawn,
         RequestNotOpen,
@@ -60,9 +61,9 @@ if TYPE_CHECKING:
 
 _ERRORS = (
     "AgentError", "AgentNotInstalled", "AgentUnknown", "ConfigError", "GateNotEnforced",
-    "IsolationUnavailable", "NotSignedIn", "NotUsable", "PromptRefused", "PromptWithdrawn",
-    "RequestNotOpen", "SessionBusy", "SessionClosed", "SessionError", "SessionNotFound",
-    "StorageFull", "StoreDamaged", "StoreError", "StoreNewer", "StoreReadOnly",
+    "IsolationUnavailable", "NotSignedIn", "NotUsable", "PipelineFileError", "PromptRefused",
+    "PromptWithdrawn", "RequestNotOpen", "SessionBusy", "SessionClosed", "SessionError",
+    "SessionNotFound", "StorageFull", "StoreDamaged", "StoreError", "StoreNewer", "StoreReadOnly",
     "SupervisionUnavailable", "TillermanError", "TurnFailed", "Unsupported", "UsageError",
 )  # fmt: skip
 
@@ -109,6 +110,7 @@ __all__ = [
     "IsolationUnavailable",
     "NotSignedIn",
     "NotUsable",
+    "PipelineFileError",
     "PromptRefused",
     "PromptWithdrawn",
     "RemoteHarness",

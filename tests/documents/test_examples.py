@@ -18,11 +18,12 @@ from tests.documents.machine import Machine
 from tests.documents.pages import Block, blocks
 from tests.documents.test_side_by_side import PAGE  # whose programs are run there
 from tillerman.config import find_paths, load
+from tillerman.pipelines.library import Library
 from tillerman.surfaces.cli.parsing.argparse_errors import parse
 from tillerman.surfaces.cli.parsing.examples import EXAMPLES
 from tillerman.surfaces.cli.parsing.parser import build
 
-KNOWN = {"sh", "python", "toml", "json", "markdown", "text", "console"}
+KNOWN = {"sh", "python", "toml", "yaml", "json", "markdown", "text", "console"}
 # examples of --help that need what this machine does not have
 PARSED_ONLY = {
     "tillerman handoff": "needs two agents: test_handoff_by_hand",
@@ -108,6 +109,15 @@ def test_a_toml_block_is_config(block: Block, tmp_path: Path) -> None:
     assert load(tmp_path, paths=paths, environment={}) is not None
 
 
+@pytest.mark.parametrize("block", named(blocks("yaml")))
+def test_a_yaml_block_is_a_pipeline(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "block.yaml"
+    file.write_text(block.text)
+    paths = find_paths({"HOME": str(tmp_path), "TILLERMAN_HOME": str(tmp_path)})
+    config = load(tmp_path, paths=paths, environment={})
+    assert Library(config, tmp_path).load(str(file)).steps
+
+
 @pytest.mark.parametrize("block", named(blocks("json")))
 def test_a_json_block_is_json(block: Block) -> None:
     assert json.loads(block.text)
@@ -127,6 +137,7 @@ def test_the_examples_of_a_help_text_run(lines: tuple[str, ...], tmp_path: Path)
     (machine.project / ".tillerman").mkdir()
     (machine.project / ".tillerman/config.toml").write_text('approve = "readonly"\n')
     assert machine.bash('tillerman run -a mock "Write a greeting"').returncode == 0
+    assert machine.bash("tillerman init").returncode == 0
     for line in lines:
         ran = machine.bash(line)
         assert ran.returncode == 0, (line, ran.stderr)

@@ -81,12 +81,12 @@ class File:
         """One text, or a list of different ones."""
         if isinstance(item.value, str):
             return (self.text(item, what),)
-        found: list[str] = []
+        found: dict[str, None] = {}  # in order
         for entry in self.list(item, what):
             text = self.text(entry, f"an entry of {what}")
             if text in found:
                 raise self.wrong(entry, f"{text!r} is twice in {what}", "remove one")
-            found.append(text)
+            found[text] = None
         return tuple(found)
 
     def flag(self, item: Item, what: str) -> bool:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from tillerman.config import Config
 from tillerman.config.definition_files import DefinitionFile, definition_files
+from tillerman.config.project_trust import project_folder, trust_state
 from tillerman.core.errors import ConfigError, PipelineFileError, UsageError
 from tillerman.pipelines.call_checks import check_call
 from tillerman.pipelines.definition import Definition, read_definition, stem_of
@@ -115,6 +116,7 @@ class Library:
         if path.suffix not in SUFFIXES:
             hint = f"give a file that ends in {', '.join(SUFFIXES)}"
             raise UsageError(f"{path} is not a pipeline file", hint=hint)
+        self._check_trust(path)
         try:
             with path.open("rb") as opened:
                 data = opened.read(LARGEST + 1)
@@ -123,10 +125,22 @@ class Library:
             raise UsageError(f"{path} cannot be read: {error.strerror}", hint=hint) from None
         return self._definition(data, str(path))
 
+    def _check_trust(self, path: Path) -> None:
+        """A path is no way around the trust in the project that the file is of."""
+        if not self._checked:
+            return
+        project = project_folder(self._config.paths, path.resolve().parent)
+        if project is None or project.path.resolve() not in path.resolve().parents:
+            return
+        if trust_state(self._config.paths, project) != "trusted":
+            problem = f"{path}: the .tillerman/ that it lies in is not trusted as it is now"
+            raise ConfigError(problem, hint="review it, then run `tillerman trust`")
+
     def _definition(self, data: bytes, path: str) -> Definition:
         if path not in self._read:
-            self._read[path] = found = read_definition(data, path)
+            found = read_definition(data, path)
             self._check_agents(found)
+            self._read[path] = found
         return self._read[path]
 
     # -- what a file names ------------------------------------------------------------------------

@@ -203,6 +203,7 @@ class StepReader:
     def _over(self, id: str, item: Item) -> tuple[str, ...] | str:
         if not isinstance(item.value, tuple):
             return self._template(id, "over", item)
+        self.places[id, "over"] = item
         items = self._file.texts(item, "over")
         for entry, text in zip(item.value, items, strict=True):
             if "{{" in text:

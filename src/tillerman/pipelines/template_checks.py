@@ -26,6 +26,8 @@ from tillerman.pipelines.steps import (
 )
 from tillerman.pipelines.templates import Placeholder, TemplateError
 
+MOST_VALUES = 200  # in one text; the check of a command reads what is before each
+
 
 class _Scope(NamedTuple):
     """What the templates of a step can name."""
@@ -143,6 +145,8 @@ class _Checks:
         at = self._places.get((template.id, template.key))
         try:
             pieces = templates.parse(template.text)
+            if len(pieces) > 2 * MOST_VALUES:
+                raise TemplateError(0, f"more than {MOST_VALUES} values in one text", "use fewer")
             for piece in pieces:
                 if isinstance(piece, Placeholder):
                     self._check_name(piece, template)
@@ -195,7 +199,7 @@ class _Checks:
         known = RESULTS[type(before[id])]
         if field not in known:
             problem = f"step {id!r} has no {field!r}"
-            raise _bad(piece, problem, suggestion(field, known))
+            raise _bad(piece, problem, f"known: {', '.join(known)}")
 
     def _why_not(self, id: str, template: _Template) -> tuple[str, str]:
         """The problem with a step that is not among those that end before, and what to do."""

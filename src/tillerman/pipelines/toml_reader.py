@@ -136,6 +136,8 @@ class _Lines:
             bare, quoted, literal = part.groups()
             names.append(bare if bare is not None else _unescaped(quoted, literal))
             self._at = part.end()
+            if len(names) > DEEPEST:
+                raise RecursionError
             if not self._text.startswith(".", self._at):
                 return tuple(names)
             self._at += 1

@@ -36,7 +36,7 @@ def read_yaml(text: str, path: str) -> Item:
         raise PipelineFileError(path, line, f"not YAML: {problem}", hint=hint) from None
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
-        problem = f"not YAML: character U+{ord(error.character):04X} is not allowed"
+        problem = f"not YAML: character U+{error.character:04X} is not allowed"
         raise PipelineFileError(path, line, problem, hint="remove it") from None
     except (ValueError, OverflowError):  # escapes and version numbers beyond all bounds
         line = reader.line
@@ -72,6 +72,7 @@ class _Reader:
         first = self._next()
         while not isinstance(first, self._yaml.DocumentStartEvent):
             if isinstance(first, self._yaml.StreamEndEvent):
+                self.line = 1
                 self._refuse("the file is empty", "write `name:` and `steps:`")
             first = self._next()
         found = self._value(self._next(), 0)
@@ -96,7 +97,8 @@ class _Reader:
         if isinstance(event, self._yaml.AliasEvent):
             return self._alias(event.anchor, line)
         if event.tag is not None:
-            self._refuse(f"the tag {_short(event.tag)!r}", "remove it: files are plain data")
+            shown = _short(event.tag.replace("tag:yaml.org,2002:", "!!"))
+            self._refuse(f"the tag {shown!r}", "remove it: files are plain data")
         before = self._count
         self._add(1)
         if isinstance(event, self._yaml.ScalarEvent):

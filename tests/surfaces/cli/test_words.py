@@ -44,7 +44,8 @@ WRONG = {
     "xyzzy": (
         "error: unknown command 'xyzzy'\nhint: known: run, handoff, tui, acp, serve, attach, "
         "sessions, requests, ps, logs, kill, repo, agents, models, status, login, logout, mcp, "
-        "doctor, hooks, hook, policy, protected, config, trust, demo, completion, schema"
+        "doctor, hooks, hook, policy, protected, pipeline, init, config, "
+        "trust, demo, completion, schema"
     ),
     "run hi --modl x": (
         "error: tillerman run has no option --modl\nhint: did you mean --model or --mode?"

@@ -114,7 +114,7 @@ EXAMPLES = {
     ),
     "tillerman pipeline check": (
         "tillerman pipeline check",
-        "tillerman pipeline check code-review examples/pipelines/best-of-3.yaml",
+        "tillerman pipeline check code-review .tillerman/pipelines/simple-task.yaml",
         "tillerman pipeline check --json",
     ),
     "tillerman pipeline graph": (
