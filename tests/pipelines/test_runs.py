@@ -470,3 +470,24 @@ async def test_forgetting_a_run_removes_its_branches(desk: Desk, engine: Engine)
     await engine.forget(["run"])
     assert not desk.git("branch", "--list", "tillerman/*")
     assert engine.store.run("run") is None
+
+
+async def test_ignored_files_stay_for_the_next_step(desk: Desk, engine: Engine) -> None:
+    first = CommandStep(
+        id="first", command="echo cache > .gitignore; echo built > cache; echo x > y"
+    )
+    second = CommandStep(id="second", needs=("first",), command="cat cache")
+    ended = await finished(engine, desk.spec(first, second))
+    assert ended.status == "completed", engine.store.steps("run")
+    assert engine.store.result("run", "second").text == "built"  # type: ignore[union-attr]
+
+
+async def test_commands_get_no_keys(
+    desk: Desk, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    await finished(engine, desk.spec(CommandStep(id="show", command="env")))
+    result = engine.store.result("run", "show")
+    assert result
+    assert "sk-secret" not in result.text
+    assert {"TILLERMAN_RUN=run", "TILLERMAN_STEP=show"} <= set(result.text.splitlines())
