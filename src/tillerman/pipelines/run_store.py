@@ -29,6 +29,7 @@ from tillerman.pipelines.run_state import (
 )
 
 T = TypeVar("T")
+_SLOT_SPACE = 0x7112  # of advisory locks; that of leases is another
 LONGEST_LINE = 500  # characters of a last line and of a log line
 
 _META = sa.MetaData()
@@ -401,8 +402,8 @@ class RunStore:
         SQLite would begin the transaction only at the first change, after what was read.
         """
         if self._engine.dialect.name == "postgresql":
-            words = "SELECT pg_advisory_xact_lock(28945, hashtext(:run))"
-            connection.execute(sa.text(words), {"run": run})
+            words = "SELECT pg_advisory_xact_lock(:space, hashtext(:run))"
+            connection.execute(sa.text(words), {"space": _SLOT_SPACE, "run": run})
         else:
             connection.execute(sa.text("BEGIN IMMEDIATE"))
 
