@@ -109,7 +109,7 @@ class Desk:
             [*words, *more],
             cwd=CHECKOUT,
             env=self.environment,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.PIPE,  # a few lines: nobody has to read them
             stderr=subprocess.STDOUT,
             text=True,
         )

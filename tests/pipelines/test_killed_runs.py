@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import subprocess
 import time
 from pathlib import Path
 
@@ -51,7 +52,7 @@ class Observer:
             owner = self.desk.owner(self.run, self.spec, *more)
             stop = self.kills < most and await self._moment(chance, owner)
             if not stop:
-                await asyncio.to_thread(owner.communicate, timeout=60)
+                await self._end(owner)
             else:
                 kill(owner)
                 self.kills += 1
@@ -62,6 +63,13 @@ class Observer:
             if found and found.status in ENDED:
                 return
             assert stop, "it ended before the run had"
+
+    async def _end(self, owner: subprocess.Popen[str]) -> None:
+        deadline = time.monotonic() + 120
+        while owner.poll() is None:
+            assert time.monotonic() < deadline, self.engine.store.steps(self.run)
+            await self._approve()
+            await asyncio.sleep(0.05)
 
     async def _moment(self, chance: random.Random, owner: object) -> bool:
         """Waits for a random moment, or until one more step has finished; False: the run ended."""
@@ -98,11 +106,11 @@ async def observed(desk: Desk, seed: int, kills: int, *more: str) -> Observer:
     async with desk.control() as engine:
         observer = Observer(desk, engine, f"run{seed}", six_steps(desk))
         await observer.run_with_kills(chance, kills, *more)
-        await _approve_until_ended(observer, more)
+        await ended_right(observer)
         return observer
 
 
-async def _approve_until_ended(observer: Observer, more: tuple[str, ...]) -> None:
+async def ended_right(observer: Observer) -> None:
     found = observer.engine.store.run(observer.run)
     assert found
     assert found.status == "completed", found

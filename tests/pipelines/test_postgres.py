@@ -65,7 +65,7 @@ async def test_a_dead_process_loses_its_lease_on_postgresql(
 ) -> None:
     spec = pg_desk.spec(pg_desk.command("one", "sleep 2"), pg_desk.command("two", needs=("one",)))
     owner = pg_desk.owner("pg-dead", spec)
-    await until_step(pg_engine.store, "pg-dead", "one", "running")
+    await until(lambda: pg_desk.started() == ["one"])
     with pytest.raises(RunBusy):
         await pg_engine.start("pg-dead", spec)
     kill(owner)
