@@ -18,7 +18,7 @@ from tillerman.config import Config, Paths, check_config, find_paths, load
 from tillerman.core.agent import Agent
 from tillerman.core.agent_admin import AccountInfo
 from tillerman.core.async_context import opened_with
-from tillerman.core.errors import ConfigError, SessionBusy, StoreDamaged, StoreReadOnly, UsageError
+from tillerman.core.errors import SessionBusy, StoreDamaged, StoreReadOnly, UsageError
 from tillerman.core.events import Notice
 from tillerman.core.session_options import (
     ResumeOptions,
@@ -32,6 +32,7 @@ from tillerman.harness.agent_selection import AgentSelection, select_agents
 from tillerman.harness.first_agent import AgentFallback, refuse_missing
 from tillerman.harness.launch_plan import launch_plan
 from tillerman.harness.program_options import plan_options
+from tillerman.harness.stored_selection import settings_of, stored_options, stored_selection
 from tillerman.sessions.prestart import Prestart
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 from tillerman.sessions.service import Sessions
@@ -128,9 +129,12 @@ class Harness:
         title: str | None = None,
         head: Prestart | None = None,
         check_account: bool = True,
+        project: Path | None = None,
         **options: Unpack[StartOptions],
     ) -> Session:
         """Starts a session with an agent, a profile, or the first usable agent of `one,two`.
+
+        `project`: the folder whose config and profiles are used, if it is not that of the session.
 
         `check_account`: an agent that is not signed in raises `NotSignedIn`; else the first turn
         fails. One that is warm, or was usable within the last minute, is not asked again.
@@ -140,8 +144,8 @@ class Harness:
         requested = plan_options(given_options(StartOptions, options))
         flat = {"cwd": self.cwd, **requested}
         _need_folder(folder := Path(flat["cwd"]))
-        config = self._config_in(folder)
-        who = select_agents(config, agent, requested.get("model"), folder)
+        config = self._config_in(project or folder)
+        who = select_agents(config, agent, requested.get("model"), project or folder)
         made, fallback = await self._team(config, who, flat).first(_rules(config))
         refuse_open_gate(made.agent.info, made.spec)
         if made.run_settings.bench or made.run_settings.functions:
@@ -150,7 +154,7 @@ class Harness:
         if check_account and head is None and isinstance(made.agent, AccountInfo):
             await self._availability.check_account(made.agent.info.name)
         return await self.sessions.start(
-            *made, title=title, head=head, fallback=fallback, settings=_settings(who)
+            *made, title=title, head=head, fallback=fallback, settings=settings_of(who)
         )
 
     async def serve(
@@ -186,9 +190,17 @@ class Harness:
         return await self.sessions.resume(row, *made)
 
     async def resume(
-        self, session: AnySession, *, fork: bool = False, **options: Unpack[ResumeOptions]
+        self,
+        session: AnySession,
+        *,
+        fork: bool = False,
+        project: Path | None = None,
+        **options: Unpack[ResumeOptions],
     ) -> Session:
-        """Resumes a closed session, or one by id, prefix of an id, or `last`."""
+        """Resumes a closed session, or one by id, prefix of an id, or `last`.
+
+        `project`: the folder whose config and profiles are used, if it is not that of the session.
+        """
         self.need_open()
         check_required(fork=fork)
         given = plan_options(given_options(ResumeOptions, options))
@@ -200,11 +212,11 @@ class Harness:
             )
         if fork:
             row = await self.sessions.fork(row)
-        config = self._config_in(Path(row.cwd))
-        stored = _stored_options(row)
+        config = self._config_in(project or Path(row.cwd))
+        stored = stored_options(row)
         if "model" in self.agent(row.agent).info.can:
             stored["model"] = row.model
-        who, notices = _selection_of(row, config)
+        who, notices = stored_selection(row, config, project or Path(row.cwd))
         flat = {**stored, **given, "cwd": row.cwd}
         if who.profile is None and (tools := row.settings.get("tools")):
             flat["tools"] = tuple(tools)  # the restriction holds even if the profile was removed
@@ -237,13 +249,13 @@ class Harness:
                 f"session {row.id} already uses {row.agent}",
                 hint=f"`tillerman run --resume {row.id}` resumes it",
             )
-        stored = _stored_options(row)
+        stored = stored_options(row)
         del stored["accept_advisory"]  # accepted for the previous agent only
         flat = {**stored, **given, "cwd": row.cwd}
         made, fallback = await self._team(config, who, flat).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
-        settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
+        settings = {"profile": None, "agents": [], "tools": [], **settings_of(who)}
         settings["accept_advisory"] = made.spec.approval.accept_advisory
         refuse_open_gate(made.agent.info, made.spec)
         if isinstance(session, Session) and not session.closed:
@@ -406,43 +418,8 @@ def _need_sdk() -> None:
         raise UsageError("the MCP SDK is not installed", hint=install_command("mcp"))
 
 
-def _stored_options(row: SessionRow) -> dict[str, Any]:
-    """The session's stored options, valid until overridden."""
-    names = ("approve", "accept_advisory", "workspace_tools")
-    return {"mode": row.mode} | {name: row.settings.get(name) for name in names}
-
-
 def _rules(config: Config) -> FallbackRules:
     return convert(to_builtins(config.team), FallbackRules)
-
-
-def _settings(who: AgentSelection) -> dict[str, Any]:
-    """The settings to store for a resume."""
-    stored: dict[str, Any] = {}
-    if who.profile:
-        stored["profile"] = who.profile.name
-        stored["tools"] = list(who.profile.tools)
-    if len(who.names) > 1:
-        stored["agents"] = list(who.names)
-    return stored
-
-
-def _selection_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[Notice]]:
-    """Restores the agent selection of a stored session; a missing profile becomes a notice."""
-    names = [str(name) for name in row.settings.get("agents", ())]
-    names = names if row.agent in names else [row.agent]
-    if not (name := row.settings.get("profile")):
-        return AgentSelection(tuple(names)), []
-    from tillerman.config.profiles import profile
-
-    try:
-        if found := profile(config.paths, Path(row.cwd), str(name)):
-            return AgentSelection(tuple(names), found), []
-        why = "it no longer exists"
-    except ConfigError as error:
-        why = error.message
-    text = f"the session continues without profile {name}: {why}"
-    return AgentSelection(tuple(names)), [Notice(level="warning", kind="settings", text=text)]
 
 
 def _with_notices(made: LaunchPlan, notices: Sequence[Notice]) -> LaunchPlan:

@@ -61,7 +61,7 @@ def _create(folder: Path, under: Path, name: str, start: str | None) -> Worktree
             f"{folder} is not in a git repository, so it has no worktrees",
             hint="run `git init` there, or omit --worktree",
         )
-    branch, path = f"tillerman/{name}", under / _label(tree.top) / name
+    branch, path = f"tillerman/{name}", under / repository_label(tree.top) / name
     base = start or _head(tree.top, deadline)
     if path.exists() or _exists(tree.top, f"refs/heads/{branch}", deadline):
         raise UsageError(
@@ -70,7 +70,7 @@ def _create(folder: Path, under: Path, name: str, start: str | None) -> Worktree
         )
     make_private(path.parent)
     try:
-        config = _tamed_filters(tree.top, deadline)
+        config = tamed_filters(tree.top, deadline)
         notes = tuple(_notes(tree.top, deadline, config))
         words = ("worktree", "add", "--quiet", "-b", branch, str(path), base)
         git(tree.top, *words, deadline=deadline, config=config, helpers=True)
@@ -87,7 +87,7 @@ def _new_name() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
-def _label(top: Path) -> str:
+def repository_label(top: Path) -> str:
     """Returns a label that is unique for repositories of the same name."""
     return f"{top.name}-{hashlib.sha256(os.fsencode(top)).hexdigest()[:8]}"
 
@@ -111,7 +111,7 @@ def _exists(top: Path, ref: str, deadline: Deadline) -> bool:
     return True
 
 
-def _tamed_filters(top: Path, deadline: Deadline) -> dict[str, str]:
+def tamed_filters(top: Path, deadline: Deadline) -> dict[str, str]:
     """Overrides the filters of the repository; the user's own filters stay, as Git LFS needs.
 
     An agent can write a repository's config, and a checkout would run the programs named there.
