@@ -20,7 +20,7 @@ STRUCTS = {
     ),
     "tillerman.core.transcript.turn_result": ("CallOutcome",),
     "tillerman.agents.stdio.agent": ("StdioAgent",),
-    "tillerman.core.agent": ("AgentInfo", "Prompt"),
+    "tillerman.core.agent": ("AgentInfo", "Prompt", "StartFiles"),
     "tillerman.core.contract": ("BuiltFor",),
     "tillerman.core.host": ("SecretFile", "SecretFolder"),
     "tillerman.core.session_spec": (

@@ -93,10 +93,11 @@ class Models(Struct, frozen=True):
         from difflib import get_close_matches
 
         near = get_close_matches(model.lower(), self.rows, n=3)
+        known = ", ".join(sorted(self.rows))
         meant = f"did you mean {' or '.join(near)}? " if near else ""
         raise UsageError(
             f"no agent is known for model {model!r}",
-            hint=f"{meant}name the agent too (-a); `tillerman models AGENT` lists its models",
+            hint=f"{meant}name the agent too (-a), or one of these models: {known}",
         )
 
     def price(self, model: str) -> Price | None:

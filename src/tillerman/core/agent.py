@@ -24,7 +24,7 @@ __all__ = [
 class StartFiles(Struct, frozen=True):
     """The user's files that an agent's program reads when it starts, and not again."""
 
-    names: tuple[str, ...] = ()  # in the home; `FILE#KEY`: only the values of a key, of a JSON file
+    names: tuple[str, ...] = ()  # in the home; `file#key`: only the values of a key, of a JSON file
     moved: tuple[str, str] = ("", "")  # a variable that replaces this folder of the home
 
 

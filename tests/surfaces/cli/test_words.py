@@ -44,7 +44,9 @@ WRONG = {
     "xyzzy": ("error: unknown command 'xyzzy'\nhint: `tillerman --help` lists the commands"),
     "list": ("error: unknown command 'list'\nhint: did you mean `tillerman sessions list` or "),
     "ls": "error: unknown command 'ls'\nhint: did you mean `tillerman sessions list` or ",
-    "resume last": "error: unknown command 'resume'\nhint: did you mean `tillerman run --resume`?",
+    "resume last": (
+        "error: unknown command 'resume'\nhint: did you mean `tillerman run --resume` or "
+    ),
     "agent": "error: unknown command 'agent'\nhint: did you mean agents?",
     "repo xyzzy": "error: unknown command 'xyzzy'\nhint: known: status, action",
     "run --xyzzy hi": (

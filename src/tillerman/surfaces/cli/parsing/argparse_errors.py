@@ -101,14 +101,14 @@ def _cut(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 def _meant_command(prog: str, word: str, commands: Mapping[str, argparse.ArgumentParser]) -> str:
     """Suggests a subcommand of this name (`list`), a similar command, or an option (`resume`)."""
     name = _SYNONYMS.get(word, word)
-    found = [f"`{prog} {one} {name}`" for one, sub in commands.items() if name in subcommands(sub)]
-    if not found and (near := suggestion(word, commands, " ")) != " ":
+    subs = [f"`{prog} {one} {name}`" for one, sub in commands.items() if name in subcommands(sub)]
+    if not subs and (near := suggestion(word, commands, " ")) != " ":
         return near
-    found = found or [
+    found = [
         f"`{prog} {one} --{word}`"
         for one, sub in commands.items()
         if f"--{word}" in option_strings(sub)
-    ]
+    ] + subs
     if found:
         return f"did you mean {' or '.join(found[:3])}?"
     many = f"`{prog} --help` lists the commands"
