@@ -139,3 +139,40 @@ def test_more_links_than_are_followed_are_asked_about(
         (tmp_path / f"tree/{number}").symlink_to(f"../{number}.txt")
     assert decided(tmp_path, "grep -R x tree") == "ask"
     assert decided(tmp_path, "grep -r x tree") == "allow"
+
+
+def entering(chance: Random) -> str:
+    """A `cd` by names that lead through links and back."""
+    steps = [chance.choice(("away", "src", "src/up", "..", "."))]
+    steps += [chance.choice(("..", "..", ".", "src", "away", "src/up")) for _ in range(3)]
+    joined = "/".join(steps[: chance.randrange(2, 5)])
+    dashes = chance.choice(("", "-- ", "-L "))
+    return f"cd {dashes}{joined}" if chance.random() < 0.7 else joined.replace("/", "; cd ", 1)
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+def test_a_link_is_read_from_the_folder_that_a_shell_enters_by_names(
+    tmp_path: Path, shell: str
+) -> None:
+    """A shell takes `..` off the path behind a link: it does not go to the link's target."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    workspace = tmp_path / "w"
+    for folder in ("w/src", "other/away/src"):
+        (tmp_path / folder).mkdir(parents=True)
+    (workspace / "away").symlink_to("../other/away")
+    (workspace / "src/up").symlink_to("../../other")
+    (workspace / "id.key").write_text("the key\n")
+    (workspace / "link").symlink_to("id.key")
+    opened = 0
+    for number in range(250):
+        chance = Random(number)
+        path = chance.choice(("link", "./link", "../link", "src/../link", "l?nk", '"$PWD"/link'))
+        line = f"{entering(chance)} {chance.choice(('&&', ';'))} cat {path}"
+        if not line.startswith("cd "):
+            line = f"cd {line}"
+        done = subprocess.run([shell, "-c", line], cwd=workspace, capture_output=True, timeout=20)
+        if b"the key" in done.stdout:
+            opened += 1
+            assert decided(workspace, line) != "allow", line
+    assert opened > 25

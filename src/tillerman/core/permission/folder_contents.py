@@ -41,8 +41,13 @@ class FolderListing:
     def by_name(self) -> dict[str, list[str]]:
         """The paths by last name, normalized as the most lenient file system does."""
         found: dict[str, list[str]] = {}
+        spelled: dict[str, list[str]] = {}  # as they are: most names are frequent
         for path in self.paths:
-            found.setdefault(guarded_names.plain(path.rpartition("/")[2]), []).append(path)
+            name = path[path.rfind("/") + 1 :]
+            paths = spelled.get(name)
+            if paths is None:
+                paths = spelled[name] = found.setdefault(guarded_names.plain(name), [])
+            paths.append(path)
         return found
 
     @cached_property

@@ -149,15 +149,24 @@ def spot(
         if folder is None and not path.startswith(("/", "~")):
             return PathLocation(told, frozenset({"unnamed"}))
         base = _absolute(folder or "", str(context.base or context.cwd), context)
-        whole = _absolute(path, base, context) if base is not None else None
-        if whole is None:
+        if base is None:
             return PathLocation(told, frozenset({"outside"}))
-        named.append(whole)
-        if process := _PROCESS_FOLDER.match(posixpath.normpath(whole)):
-            inside = posixpath.normpath(whole)[process.end() :]
-            named.append(f"{base if process[1] == 'cwd' else ''}{inside}" or "/")
+        for entered in _entered(base):
+            whole = _absolute(path, entered, context)
+            if whole is None:
+                return PathLocation(told, frozenset({"outside"}))
+            named.append(whole)
+            if process := _PROCESS_FOLDER.match(posixpath.normpath(whole)):
+                inside = posixpath.normpath(whole)[process.end() :]
+                named.append(f"{entered if process[1] == 'cwd' else ''}{inside}" or "/")
     matches = _files_matching(named, context) if not SIGNS.isdisjoint(path) else None
     return _placed(told, [*named, *(matches or ())], context, removed, matches is not None)
+
+
+def _entered(folder: str) -> tuple[str, ...]:
+    """Where `cd` may go: unlike the kernel, shells take `..` off the path behind a link."""
+    plain = posixpath.normpath(folder)
+    return (folder, plain) if ".." in folder and plain != folder else (folder,)
 
 
 def _can_be_named(path: str) -> bool:

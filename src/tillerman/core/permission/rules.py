@@ -146,7 +146,8 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         if self.commands:
             match = self._command(act, context)
         if self.paths and match is not _NO:
-            match = min(match, self._path(act, context), key=_certainty)
+            found = self._path(act, context)
+            match = found if match is _YES else min(match, found, key=_certainty)
         if self.hosts and match is not _NO:
             match = min(match, self._host(act), key=_certainty)
         elif self.servers and match is not _NO:

@@ -11,7 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
-from tests.core.permission.differential import namespace, tree
+from tests.core.permission.differential import machine_folders, namespace, tree
 from tests.core.permission.differential.executor import SHELLS, Executor, NoNamespaces
 from tests.core.permission.differential.launchers import LAUNCHERS
 
@@ -52,6 +52,7 @@ def main() -> None:
     else:
         seeds = range(given.start, given.start + given.count)
         lines = [(seed, line(seed)) for seed in seeds]
+    machine_folders.hide([given.facts] if given.facts else [])
     recorded = RecordedFacts(executor, given.facts) if given.facts else None
     if recorded and given.record:
         for _, text in lines:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from typing import NamedTuple
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MODIFY, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x40, 0x80, 0x100, 0x200
 _ATTRIBUTES = 0x4
+_OF_FOLDER, _LOST = 0x40000000, 0x4000 | 0x8000 | 0x2000  # overflow, end of a watch, unmount
 _NAMED = _MODIFY | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _MASK = _NAMED | _ATTRIBUTES
 _HEADER = struct.Struct("iIII")
+
+
+class Events(NamedTuple):
+    names: set[str]
+    any: bool  # attributes included
+    folders_differ: bool  # perhaps: attributes of a folder were set, or events are missing
 
 
 class ChangeEvents:
@@ -28,26 +36,24 @@ class ChangeEvents:
         self._directories = {
             _LIBC.inotify_add_watch(self._fd, path.encode(), _MASK): path for path in directories
         }
-        self.names()
+        self.take()
 
-    def names(self) -> set[str]:
+    def take(self) -> Events:
         """Since the watch began, or this was called last."""
-        return self.take()[0]
-
-    def take(self) -> tuple[set[str], bool]:
-        """The names since the last time; and if anything happened at all, attributes included."""
         found: set[str] = set()
-        happened = False
+        happened = folders_differ = False
         while True:
             try:
                 events = os.read(self._fd, 65536)
             except BlockingIOError:
-                return found, happened
+                return Events(found, happened, folders_differ)
             at, happened = 0, True
             while at < len(events):
                 watch, mask, _, length = _HEADER.unpack_from(events, at)
                 at += _HEADER.size
                 name = events[at : at + length].rstrip(b"\0")
                 at += length
+                if mask & _LOST or (mask & _ATTRIBUTES and (mask & _OF_FOLDER or not name)):
+                    folders_differ = True
                 if name and mask & _NAMED and watch in self._directories:
                     found.add(f"{self._directories[watch]}/{os.fsdecode(name)}")

@@ -32,15 +32,22 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
 
-def listen() -> int:
-    """From now on every execve of this process's children waits for `answer`. The listener's fd."""
+def listen(own: int) -> int:
+    """From now on every execve of this process's children waits for `answer`. The listener's fd.
+
+    `own`: the address of a path that only this process executes, while it waits itself.
+    """
     seccomp, execve, execveat, arch = _SYSCALLS[platform.machine()]
     code = [
         (0x20, 0, 0, 4),  # load the architecture
-        (0x15, 0, 3, arch),
+        (0x15, 0, 7, arch),
         (0x20, 0, 0, 0),  # load the syscall's number
-        (0x15, 2, 0, execve),
-        (0x15, 1, 0, execveat),
+        (0x15, 6, 0, execveat),
+        (0x15, 0, 4, execve),
+        (0x20, 0, 0, 16),  # load both halves of the first argument, the path's address
+        (0x15, 0, 3, own & 0xFFFFFFFF),
+        (0x20, 0, 0, 20),
+        (0x15, 0, 1, own >> 32),
         (0x06, 0, 0, _ALLOW),
         (0x06, 0, 0, _NOTIFY),
     ]

@@ -15,6 +15,7 @@ DENIED = ("rm *", "curl *", "git push*")
 class Launcher:
     """Without any enforcement."""
 
+    forks = False  # `launch` prepares the process that becomes the shell
     logs_execs = True  # by a seccomp listener of our own; a process tree can have only one
     records = False  # recorders stand in place of denied programs, and say that they ran
 
@@ -53,6 +54,8 @@ class Recorded(Launcher):
 
 class ExecGate(Recorded):
     """Denied commands fail at execve, by the gate that sessions use."""
+
+    forks = True
 
     def prepare(self) -> None:
         from tillerman.core.permission import Rule
@@ -94,6 +97,7 @@ class ExecGate(Recorded):
 class Unprotected(Launcher):
     """Without enforcement, and with a check of protected names: what the protection would see."""
 
+    forks = True
     logs_execs = False
     guards = True
 

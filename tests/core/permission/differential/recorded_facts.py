@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -23,6 +24,7 @@ _SOURCES = (
     "facts",
     "namespace",
     "sandbox",
+    "shell_process",
     "stubs",
     "tree",
 )
@@ -50,8 +52,11 @@ class RecordedFacts:
             records = msgspec.msgpack.decode(packed, type=list[tuple[str, bytes, bytes]])
             self._answers = {(shell, line): answer for shell, line, answer in records}
 
+    def ask(self, runs: Iterable[tuple[str, str]]) -> None:
+        self._executor.ask(run for run in runs if _key(*run) not in self._answers)
+
     def run(self, shell: str, line: str) -> Facts:
-        key = (shell, line.encode(errors="surrogateescape"))
+        key = _key(shell, line)
         answer = self._answers.get(key)
         if answer is None:
             answer = self._answers[key] = self._executor.answer(shell, line)
@@ -67,3 +72,7 @@ class RecordedFacts:
         draft.write_bytes(zlib.compress(msgspec.msgpack.encode(records), 6))
         draft.replace(self._path)
         self._is_saved = True
+
+
+def _key(shell: str, line: str) -> tuple[str, bytes]:
+    return shell, line.encode(errors="surrogateescape")

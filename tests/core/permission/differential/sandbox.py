@@ -6,6 +6,7 @@ before it gives up the machine's file system.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import posixpath
@@ -18,13 +19,20 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from tests.core.permission.differential import exec_log, namespace, protected_files, stubs, tree
+from tests.core.permission.differential import (
+    exec_log,
+    namespace,
+    protected_files,
+    shell_process,
+    stubs,
+    tree,
+)
 from tests.core.permission.differential.change_events import ChangeEvents
 from tests.core.permission.differential.launchers import Launcher
+from tests.core.permission.differential.shell_process import ShellStarter
 
 SECONDS = 2.0
-_SECONDS_OF_CPU, _LOOK_EVERY = 0.3, 0.1  # a line that needs more runs in circles
-_PROCESSES, _FILE_SIZE = 200, 1 << 20
+_SECONDS_OF_CPU, _LOOK_EVERY = 0.15, 0.05  # a line that needs more runs in circles
 ENVIRONMENT = {
     "PATH": f"{stubs.FOLDER}:/usr/bin:/bin",
     "HOME": tree.HOME,
@@ -33,6 +41,8 @@ ENVIRONMENT = {
     "TERM": "dumb",
 }
 _WATCHED = (tree.BASE, "/tmp")
+_PATH = ctypes.addressof(shell_process.PATH)
+_COARSE = 5  # the clock by which the kernel dates changes
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -50,7 +60,8 @@ class Sandbox:
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
         self._helpers = launcher.begin()
-        self._listener = exec_log.listen() if launcher.logs_execs else -1
+        self._listener = exec_log.listen(_PATH) if launcher.logs_execs else -1
+        self._starter = None if launcher.forks else ShellStarter(tree.WORKSPACE, ENVIRONMENT)
         self._children, wakeup = os.pipe()
         for fd in (self._children, wakeup):
             os.set_blocking(fd, False)
@@ -77,6 +88,7 @@ class Sandbox:
 
     def _run(self, shell: str, line: bytes) -> dict[str, Any]:
         if not self._before:
+            os.chmod("/tmp", 0o755)
             tree.build()
             self._before = tree.snapshot(_WATCHED)
             self._events.watch([*_WATCHED, *tree.directories(self._before)])
@@ -85,23 +97,21 @@ class Sandbox:
         self._launcher.open_session()
         if guarded:
             self._forget_reads(tree.files_read(self._before))
-        pid = os.fork()
-        if pid == 0:
-            self._become_shell(shell, line)
-        status, timed_out = self._wait(pid)
+        begun = time.clock_gettime_ns(_COARSE)
+        status, timed_out = self._run_shell(shell, line)
         if self._launcher.records:
             self._execs = stubs.recorded()
         read = tree.files_read(self._before)
         self._launcher.close_session()
-        names, happened = self._events.take()
-        after = tree.snapshot(_WATCHED) if happened or guarded else self._before
-        changed = (
-            sorted({*tree.changes(self._before, after), *names}) if happened or guarded else []
-        )
-        replaced = sorted(tree.replaced_folders(self._before, after)) if changed else []
-        if changed:
-            tree.empty("/tmp")
-            self._before = {}
+        events = self._events.take()
+        after = self._before
+        changed: list[str] = []
+        replaced: list[str] = []
+        if events.any or guarded:
+            after = tree.snapshot(_WATCHED)
+            changed = sorted({*tree.changes(self._before, after), *events.names})
+            replaced = sorted(tree.replaced_folders(self._before, after)) if changed else []
+            self._restore(after, begun, anew=bool(events.folders_differ or (guarded and changed)))
         if guarded:
             changed = protected_files.differences(guarded)
         self._forget_reads(read)
@@ -115,12 +125,29 @@ class Sandbox:
             "status": status,
         }
 
+    def _restore(self, after: tree.Snapshot, since: int, *, anew: bool) -> None:
+        restored = None if anew else tree.restored(self._before, after, since)
+        if restored is None:
+            tree.empty("/tmp")
+        self._before = restored or {}
+        self._events.take()  # of what was just done
+
     def _forget_reads(self, paths: list[str]) -> None:
         for path in paths:
             with suppress(OSError):
                 os.utime(path, ns=(0, 0))
         if paths and self._before:
             self._events.take()  # of these changes of attributes
+
+    def _run_shell(self, shell: str, line: bytes) -> tuple[int, bool]:
+        if self._starter:
+            pid, status = self._starter.start(shell, line)
+            self._programs[pid] = ()
+            return self._wait(pid) if pid else (status, False)
+        pid = os.fork()
+        if pid == 0:
+            self._become_shell(shell, line)
+        return self._wait(pid)
 
     def _become_shell(self, shell: str, line: bytes) -> None:
         try:
@@ -132,10 +159,9 @@ class Sandbox:
             null = os.open("/dev/null", os.O_RDWR)
             for fd in range(3):
                 os.dup2(null, fd)
-            resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES, _PROCESSES))
-            resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_SIZE, _FILE_SIZE))
-            resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            shell_process.limit()
+            seconds = shell_process.CPU_SECONDS
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
             namespace.drop_capabilities()
             self._launcher.launch(f"/bin/{shell}", [shell, "-c", os.fsdecode(line)], ENVIRONMENT)
         finally:
@@ -181,7 +207,7 @@ class Sandbox:
         for pid in self._others():
             with suppress(OSError), open(f"/proc/{pid}/stat") as file:
                 fields = file.read().rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
+                ticks += sum(map(int, fields[11:15]))  # with those of its children that ended
         return ticks / _TICKS
 
     def _others(self) -> list[int]:

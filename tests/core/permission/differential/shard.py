@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from tests.core.permission.differential import oracle
@@ -15,6 +16,8 @@ from tests.core.permission.differential.minimise import minimal
 from tests.core.permission.differential.oracle import Failure, failures
 from tests.core.permission.differential.recorded_facts import RecordedFacts
 from tests.core.permission.differential.syntax_tree import unexplained
+
+_AHEAD = 16  # lines that run while others are read
 
 
 class Shard:
@@ -41,9 +44,15 @@ class Shard:
     def run(self, lines: Iterable[tuple[int, str]], seconds: float) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
         done = -1
-        for seed, line in lines:
-            if time.monotonic() > deadline:
+        waiting, following = iter(lines), deque[tuple[int, str]]()
+        while time.monotonic() < deadline:
+            if len(following) <= _AHEAD // 2:
+                asked = list(islice(waiting, _AHEAD))
+                self._executor.ask((shell, line) for _, line in asked for shell in SHELLS)
+                following += asked
+            if not following:
                 break
+            seed, line = following.popleft()
             self._one(seed, line)
             done = seed
         return {"last": done, "counts": dict(self._counts), "failures": self._found}

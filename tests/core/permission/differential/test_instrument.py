@@ -8,6 +8,9 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
+
+from tests.core.permission.differential.executor import Executor, NoNamespaces
 from tests.core.permission.differential.generator import line
 from tests.core.permission.differential.minimise import minimal
 from tests.core.permission.differential.shards import run_shard
@@ -49,6 +52,50 @@ def test_what_a_line_writes_stays_in_its_namespace(tmp_path: Path) -> None:
     given.write_text(json.dumps([f"rm -rf /mnt/* {victim} /tmp/* /usr /etc; echo x > {victim}"]))
     run_shard("--lines", str(given), "--blind", "--minimise", "0", timeout=60)
     assert (victim.read_text(), sorted(os.listdir("/mnt"))) == ("kept", before)
+
+
+PROBE = (
+    "cd /mnt; /bin/true \"$(find . /tmp -printf '%p %y %m %l\\n' | sort | cksum)\""
+    " \"$(find . -type f -printf '%p %T@ %A@ %n\\n' | sort | cksum)\""
+    ' "$(find . -type f -exec cksum {} + | sort | cksum)"'
+)
+DAMAGING = (
+    *("rm -rf /mnt/*", "chmod 600 ..", "chmod 0 /tmp", "chmod 700 src", "chmod 711 src; chmod 755 src"),
+    *("mv src q", "mv src q; mv q src", "mv src q; cp -a q src", "rm -r src/deep; ln -s . src/deep"),
+    *("echo SEE=secret > .env; touch -d @0 .env", "ln .env q; echo SEE=secret > q; touch -d @0 q; rm q"),
+    *("chmod 600 .env; chmod 644 .env", "mv .env q; mv q .env", "ln a.txt /tmp/z", "cat .env; touch -a .env"),
+    *("rm out; mkdir out", "ln -sfn src out", "rm a.txt; mkdir a.txt", "mkfifo src/f; mkdir -p /tmp/a/b/c"),
+    *("mkdir d; chmod 0 d; > /tmp/z", "for i in {1..300}; do mkdir d; cd d; done", "touch new; rm new"),
+    *("mkdir d; echo x > d/y; mv d/y a.txt", "mv ../outside ../home/", "(sleep 0.1; > z) & rm a.txt"),
+)  # fmt: skip
+
+
+def test_each_line_finds_the_tree_as_it_was_built() -> None:
+    executor = Executor()
+    try:
+        built = _probed(executor)
+        for text in (*DAMAGING, *(line(seed) for seed in range(120))):
+            executor.run("bash", text)
+            assert _probed(executor) == built, text
+    except NoNamespaces as error:
+        pytest.skip(str(error))
+    finally:
+        executor.close()
+
+
+def _probed(executor: Executor) -> tuple[str, ...]:
+    return next(one.argv for one in executor.run("bash", PROBE).execs if one.path == "/bin/true")
+
+
+def test_a_line_that_is_too_long_does_nothing() -> None:
+    executor = Executor()
+    try:
+        assert executor.run("bash", f"touch z #{'x' * 300_000}").changed == ()
+        assert executor.run("bash", "touch z").changed == ("/mnt/ws/z",)
+    except NoNamespaces as error:
+        pytest.skip(str(error))
+    finally:
+        executor.close()
 
 
 def test_lines_come_from_their_number_alone() -> None:

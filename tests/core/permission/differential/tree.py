@@ -49,18 +49,56 @@ def absolute(path: str) -> str:
 
 def build(base: str = BASE) -> None:
     """Make the tree anew; what was there before is removed."""
+    os.chmod(base, 0o755)
     empty(base)
     os.umask(0o022)
     for name in _DIRECTORIES:
         os.mkdir(f"{base}/{name}")
-    for name, text in (FILES | EXECUTABLES).items():
-        path = f"{base}/{name}"
-        fd = os.open(path, _NEW_FILE, 0o755 if name in EXECUTABLES else 0o644)
-        os.write(fd, text.encode())
-        os.utime(fd, ns=_THEN)
-        os.close(fd)
-    for name, target in LINKS.items():
-        os.symlink(target, f"{base}/{name}")
+    for name in (*FILES, *EXECUTABLES, *LINKS):
+        _make(base, name)
+
+
+def _make(base: str, name: str) -> None:
+    path = f"{base}/{name}"
+    if target := LINKS.get(name):
+        os.symlink(target, path)
+        return
+    fd = os.open(path, _NEW_FILE, 0o755 if name in EXECUTABLES else 0o644)
+    os.write(fd, (FILES.get(name) or EXECUTABLES.get(name, "")).encode())
+    os.utime(fd, ns=_THEN)
+    os.close(fd)
+
+
+def restored(before: Snapshot, after: Snapshot, since: int) -> Snapshot | None:
+    """Undoes what was changed since then; None if the tree has to be built anew.
+
+    A file counts as changed by its time of change, which no program can set: its content may differ
+    although all else is the same.
+    """
+    try:
+        return _restored(before, after, since)
+    except OSError:
+        return None  # a path that is too long, or something else is in the way
+
+
+def _restored(before: Snapshot, after: Snapshot, since: int) -> Snapshot | None:
+    for path, entry in before.items():
+        if stat.S_ISDIR(entry[0]) and after.get(path) != entry:
+            return None
+    for path in sorted(after.keys() - before.keys(), reverse=True):  # what is inside comes first
+        (os.rmdir if stat.S_ISDIR(after[path][0]) else os.unlink)(path)
+    found = dict(before)
+    for path, entry in before.items():
+        if stat.S_ISDIR(entry[0]):
+            continue
+        now = after.get(path)
+        if now and os.lstat(path).st_ctime_ns < since:
+            continue
+        if now:
+            os.unlink(path)
+        _make(BASE, path.removeprefix(f"{BASE}/"))
+        found[path] = _entry(path, os.lstat(path))
+    return found
 
 
 def empty(directory: str) -> None:
@@ -106,17 +144,18 @@ def snapshot(roots: tuple[str, ...]) -> Snapshot:
             continue
         for entry in entries:
             status = entry.stat(follow_symlinks=False)
+            found[entry.path] = _entry(entry.path, status)
             if stat.S_ISDIR(status.st_mode):
-                found[entry.path] = (status.st_mode, status.st_ino, 0, 0, "")
                 pending.append(entry.path)
-            elif stat.S_ISLNK(status.st_mode):
-                found[entry.path] = (status.st_mode, status.st_ino, 0, 0, os.readlink(entry.path))
-            else:
-                found[entry.path] = (
-                    *(status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns),
-                    "",
-                )
     return found
+
+
+def _entry(path: str, status: os.stat_result) -> Entry:
+    if stat.S_ISDIR(status.st_mode):
+        return status.st_mode, status.st_ino, 0, 0, ""
+    if stat.S_ISLNK(status.st_mode):
+        return status.st_mode, status.st_ino, 0, 0, os.readlink(path)
+    return status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, ""
 
 
 def directories(found: Snapshot) -> list[str]:

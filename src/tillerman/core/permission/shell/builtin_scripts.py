@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from itertools import pairwise
 
 from tillerman.core.permission.shell.command_execution import BuiltinCall
 from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
 from tillerman.core.permission.shell.expansion.word_expansion import PROCESS_FILE
-from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined
+from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined, shown
 from tillerman.core.permission.shell.shell_programs import is_stdin, may_be_device
 from tillerman.core.permission.shell.shell_state import ShellState, join
 
 _AT_THE_END = frozenset({"EXIT", "0"})
 _ALIAS = re.compile(r"([\w.,@%+-]+)=([\w ./=,:@%+~-]*)", re.DOTALL)
+# Programs that do something else by another name.
+_MANY = frozenset({
+    "busybox", "toybox", "gzip", "bzip2", "xz", "lzma", "zstd", "lz4", "vi", "vim", "nvim",
+})  # fmt: skip
 _RESERVED = frozenset({
     "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "for", "case", "esac", "in",
     "select", "function", "time", "coproc", "{", "}", "!", "[[",
@@ -163,7 +168,7 @@ def _inner(call: BuiltinCall, words: list[str]) -> EvaluationOutcome:
 
 def execute(call: BuiltinCall) -> EvaluationOutcome:
     """Replaces the shell; without a command, only its redirections remain."""
-    at = 1
+    at, state, named = 1, call.state, ""
     while at < len(call.words) and call.words[at].startswith("-") and call.words[at] != "-":
         word = call.words[at]
         at += 1
@@ -171,15 +176,22 @@ def execute(call: BuiltinCall) -> EvaluationOutcome:
             break
         if is_open(word) or word[1:].strip("cla"):
             call.execution.shell.unread("unknown arguments of exec")
-        at += word.endswith("a")
+        if word.endswith("a"):
+            named = "".join(call.words[at : at + 1])
+            if posixpath.basename(named).lstrip("-") == "sh" or is_open(named):
+                state = state.changed(options=state.options | {"posix"})  # bash by that name
+            at += 1
     words = call.words[at:]
     if not words:
         call.execution.note(call)
         return either(call.state)
+    program = posixpath.basename(words[0])
+    if named and posixpath.basename(named) != program and (program in _MANY or is_open(program)):
+        call.execution.shell.unread(f"{shown(program)} does what its name says, and has another")
     context = call.context._replace(
         others=(*call.context.others, joined(call.words)), span=None, depth=call.context.depth + 1
     )
-    call.execution.program(words, call.state, context)
+    call.execution.program(words, state, context)
     return either(call.state)
 
 

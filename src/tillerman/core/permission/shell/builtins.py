@@ -111,14 +111,18 @@ def _set(call: BuiltinCall) -> EvaluationOutcome:
     rest = call.words[1:]
     options = set(state.options)
     unclear = any(map(is_open, rest))
+    computed = False
     while rest and rest[0][:1] in ("-", "+") and rest[0] not in ("-", "--"):
         word, *rest = rest
         named = [name for letter, name in _SET_LETTERS.items() if letter in word]
         count = word.count("o")  # also combined with other letters
         named += rest[:count]
+        computed |= any(map(is_open, (word, *rest[:count])))
         unclear |= not set(word[1:]) <= _SET_OPTIONS or any(one[:1] in "-+" for one in rest[:count])
         del rest[:count]
         options = options | set(named) if word[0] == "-" else options - set(named)
+    if computed or (rest and is_open(rest[0][:1])):
+        call.execution.shell.unread("set may enable any option")
     state = _with_options(call, options)
     if unclear:
         return either(state.changed(positional=UNKNOWN_ARGUMENTS))

@@ -126,11 +126,12 @@ class Evaluator:
         live = state
         try:
             while True:
+                live = outcome.after or live
                 parser.extglob = self.bash and "extglob" in live.options
+                parser.posix_mode = self.bash and live.may_be_posix
                 script = parser.next_command()
                 if script is None:
                     break
-                live = outcome.after or live
                 result = self.evaluate(script, live)
                 outcome = result if outcome.after is not None else outcome
         except UnparsableCommand as error:

@@ -100,7 +100,7 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
 def _dialects(program: str, names: set[str], state: ShellState) -> tuple[Dialect, ...]:
     """Bash in its POSIX mode reads some words as other shells do, such as `time -p`."""
     dialects = SHELLS[posixpath.basename(program)]
-    posix = "posix" in names or {"POSIXLY_CORRECT", "POSIX_PEDANTIC"} & state.variables.keys()
+    posix = "posix" in names or state.may_be_posix
     return tuple(dict.fromkeys((*dialects, "posix"))) if posix and dialects == _BASH else dialects
 
 

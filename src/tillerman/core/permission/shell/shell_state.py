@@ -15,6 +15,7 @@ Functions = dict[str, tuple[tuple[FunctionDefinition, ...], bool]]  # bodies; if
 Directories = tuple[Directory, ...]
 
 MOST_DIRECTORIES = 12
+POSIX_VARIABLES = frozenset({"POSIXLY_CORRECT", "POSIX_PEDANTIC"})  # they turn on its mode
 _LONGEST = 2_000
 NO_STDIN = StdinSource()
 UNKNOWN_ARGUMENTS = (HOLE, HOLE)  # any number: adjacent text belongs to a single one
@@ -84,14 +85,19 @@ class ShellState:
         found = limited(directories)
         return self.changed(directories=found, previous=self.directories)
 
+    @property
+    def may_be_posix(self) -> bool:
+        """Whether bash may read commands in its POSIX mode."""
+        return "posix" in self.options or not POSIX_VARIABLES.isdisjoint(self.variables)
+
     def path_of(self, directories: Directories | None) -> str | None:
         """The absolute path of a directory, if only one is possible and its path is known."""
         if not self.start or directories is None or len(directories) != 1:
             return None
         (only,) = directories
-        if only is None or only.startswith("~"):
+        if only is None or only.startswith("~") or (entered := _entered(only)) is None:
             return None
-        return posixpath.join(self.start, only) if only else self.start
+        return posixpath.join(self.start, entered) if entered else self.start
 
     def lost(self) -> Self:
         """The state after something that may have changed any part of the shell."""
@@ -183,3 +189,20 @@ def _functions(one: Functions, other: Functions) -> Functions:
 
 def _either(one: Directories | None, other: Directories | None) -> Directories | None:
     return limited((*one, *other)) if one is not None and other is not None else None
+
+
+def _entered(path: str) -> str | None:
+    """The directory in which a shell arrives: it takes `..` off the name before, a link or not.
+
+    None: it is not known. With a name behind that, bash follows the links if nothing is there.
+    """
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    depth = 0
+    for at, part in enumerate(parts):
+        if part == ".." and depth:
+            if set(parts[at:]) != {".."}:
+                return None
+            plain = posixpath.normpath(path)
+            return "" if plain == "." else plain
+        depth += part != ".."
+    return path

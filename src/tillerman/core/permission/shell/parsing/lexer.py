@@ -46,6 +46,7 @@ class Lexer:
         dialect: Dialect,
         *,
         extglob: bool = False,
+        posix_mode: bool = False,
         depth: int = 0,
         located: bool = True,
         problems: list[str] | None = None,
@@ -55,6 +56,7 @@ class Lexer:
         self.dialect: Dialect = dialect
         self.bash = dialect == "bash"
         self.extglob = extglob
+        self.posix_mode = posix_mode  # of bash, perhaps
         self.depth = depth
         self.located = located
         self.problems: list[str] = [] if problems is None else problems  # doubtful parses
@@ -76,6 +78,7 @@ class Lexer:
             text,
             self.dialect,
             extglob=self.extglob,
+            posix_mode=self.posix_mode,
             depth=self.depth + 1,
             located=False,
             problems=self.problems,

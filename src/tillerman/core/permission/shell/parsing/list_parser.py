@@ -179,6 +179,8 @@ class ListParser(Lexer):
             self.blanks()
             prefixed = True
             negated ^= word == "!"
+            if word == "time" and self.posix_mode and self.peek() in ("-", "$", '"', "'", "\\"):
+                self.problems.append("time is a program in POSIX mode, or not")
             while word == "time" and (option := re.compile(r"-p?-?(?=\s)").match(
                 self.text, self.at)):  # fmt: skip
                 self.at = option.end()
