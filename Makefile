@@ -25,7 +25,7 @@ check: $(READY) ## lint, types, import rules, generated documents, sizes
 
 test: $(READY) ## the tests that need nothing but this checkout
 	PYTEST_DEBUG_TEMPROOT="$$($(BIN)/python tests/memory_folder.py)" \
-	  $(BIN)/pytest -n 5 --dist worksteal -m "not real and not torture" --ignore tests/real
+	  $(BIN)/pytest -n 5 --dist worksteal --timeout 300 -m "not real and not torture" --ignore tests/real
 
 test-fresh: ## both commands of the README on a minimal Debian, as an ordinary user (root, debootstrap)
 	$(PYTHON) -m tests.fresh

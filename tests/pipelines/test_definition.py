@@ -310,6 +310,11 @@ def flat(graph: Sequence[Node]) -> Iterator[Node]:
 _UP, _DOWN, _LEFT, _RIGHT = "╵│╯┤╰├┴┼", "╷│╮┤╭├┬┼", "╴╯╮┤─┴┬┼", "╶╰╭├─┴┬┼"
 
 
+def _at(lines: list[str], at: tuple[int, int]) -> str:
+    y, x = at
+    return lines[y][x] if y < len(lines) and 0 <= x < len(lines[y]) else " "
+
+
 def connected(lines: list[str], ids: list[str]) -> set[tuple[str, str]]:
     """Steps and those below them that a line leads to; a line goes down or aside, never up."""
     found = set()
@@ -332,19 +337,10 @@ def connected(lines: list[str], ids: list[str]) -> set[tuple[str, str]]:
                 steps.append((0, 1, _LEFT))
             for down, aside, meets in steps:
                 at = (y + down, x + aside)
-                if (
-                    at in seen
-                    or not at[1] >= 0
-                    or at[0] >= len(lines)
-                    or at[1] >= len(lines[at[0]])
-                ):
-                    continue
-                there = lines[at[0]][at[1]]
-                crosses = aside and there == "│"  # a rail that is passed
-                if crosses:
+                if aside and _at(lines, at) == "│":  # a rail that is passed
                     at = (at[0], at[1] + aside)
-                    there = lines[at[0]][at[1]]
-                if there in meets or (there == "●" and down):
+                there = _at(lines, at)
+                if at not in seen and (there in meets or (there == "●" and down)):
                     seen.add(at)
                     edge.append(at)
     return found
