@@ -93,12 +93,12 @@ class Models(Struct, frozen=True):
         from difflib import get_close_matches
 
         near = get_close_matches(model.lower(), self.rows, n=3)
-        known = ", ".join(sorted(self.rows))
-        meant = f"did you mean {' or '.join(near)}? " if near else ""
-        raise UsageError(
-            f"no agent is known for model {model!r}",
-            hint=f"{meant}name the agent too (-a), or one of these models: {known}",
-        )
+        agent = "name the agent too (-a)"
+        if near:
+            hint = f"did you mean {' or '.join(near)}? Otherwise {agent}"
+        else:
+            hint = f"{agent}, or one of these models: {', '.join(sorted(self.rows))}"
+        raise UsageError(f"no agent is known for model {model!r}", hint=hint)
 
     def price(self, model: str) -> Price | None:
         """Price of a model by any of its names; None if the table has no price."""

@@ -338,7 +338,8 @@ class RunGit:
             git(self._top, "worktree", "prune", deadline=deadline)
         except GitFailed as error:
             raise TillermanError(
-                f"git cannot prune the worktrees of {self._top}: {error}"
+                f"git cannot prune the worktrees of {self._top}: {error}",
+                hint=f"run `git -C {self._top} worktree prune` to see why",
             ) from None
 
 

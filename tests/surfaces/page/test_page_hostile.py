@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections import Counter
 from urllib.parse import quote, unquote, urlencode
@@ -19,7 +20,7 @@ from tillerman.surfaces.page.request_html import ShownRequest, dock_html
 
 pytestmark = pytest.mark.timeout(300)
 
-ATTEMPTS = 1_500
+ATTEMPTS = int(os.environ.get("TILLERMAN_HOSTILE_ATTEMPTS", "300"))
 FIELDS = ("csrf", "text", "folder", "agent", "model", "mode", "approve", "if_busy", "shown",
           "option", "remember", "note", "input", "answer-0", "own-0", "files", "code")  # fmt: skip
 QUERY = ("before", "since", "first", "q", "changes", "screen", "x")

@@ -46,5 +46,5 @@ async def test_viewers_that_leave_early_do_not_make_entries_appear_twice(seed: i
     whole = PageConversation()
     for first in range(0, len(entries), PAGE):
         whole.add(entries[first : first + PAGE])
-        whole.refresh()
+    whole.refresh()
     assert await view() == turns_html(whole, 0)

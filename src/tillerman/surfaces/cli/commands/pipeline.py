@@ -195,7 +195,8 @@ def _text(options: Namespace) -> str:
             return sys.stdin.read()
         return Path(options.file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{options.file} cannot be read: {error}") from None
+        hint = "--file takes a text file in UTF-8, or - for standard input"
+        raise UsageError(f"{options.file} cannot be read: {error}", hint=hint) from None
 
 
 def _gate(engine: Engine, run: Run, step: str | None) -> Gate:

@@ -60,7 +60,10 @@ def inputs(words: Sequence[str]) -> dict[str, str]:
             try:
                 value = Path(value[1:]).read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                raise UsageError(f"--input {name}: {value[1:]} cannot be read: {error}") from None
+                raise UsageError(
+                    f"--input {name}: {value[1:]} cannot be read: {error}",
+                    hint=f"--input {name}=@FILE takes a text file in UTF-8",
+                ) from None
         given[name] = value
     return given
 
