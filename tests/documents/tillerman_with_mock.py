@@ -1,6 +1,7 @@
 """The `tillerman` of command blocks: the real program, with the mock agent in place of others.
 
-Commands that run until they are interrupted are interrupted after a moment.
+Commands that run until they are interrupted are interrupted after a moment, and a pipeline when it
+waits at a gate.
 """
 
 from __future__ import annotations
@@ -24,9 +25,24 @@ def with_mock(words: list[str]) -> list[str]:
     ]
 
 
+def until_a_gate(command: list[str]) -> int:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout
+        at_gate = False
+        for line in program.stdout:
+            print(line, end="")
+            if not at_gate and "tillerman pipeline approve " in line:
+                at_gate = True
+                program.send_signal(signal.SIGINT)
+        code = program.wait(60)
+        return 0 if at_gate and code == 130 else code
+
+
 def main() -> int:
     words = with_mock(sys.argv[1:])
     command = [sys.executable, "-m", "tillerman", *words]
+    if words[:2] == ["pipeline", "run"]:
+        return until_a_gate(command)
     if words[:2] not in ENDLESS:
         os.execv(sys.executable, command)
     with subprocess.Popen(command) as program:

@@ -99,7 +99,7 @@ class CloudAgentState:
 
 
 @dataclass
-class OldAgentState:
+class V0AgentState:
     id: str
     body: dict[str, Any]
     status: str = "RUNNING"
@@ -127,7 +127,7 @@ class CursorCloud:
         self.url = ""
         self.asked: list[Asked] = []
         self.agents: dict[str, CloudAgentState] = {}
-        self.old: dict[str, OldAgentState] = {}
+        self.v0: dict[str, V0AgentState] = {}
         self.deleted: list[str] = []
         self.script: Callable[[], list[StreamedEvent]] = recorded_events
         self.hold = False  # streams wait before the result until the run is cancelled
@@ -137,7 +137,7 @@ class CursorCloud:
         self.page = 2
         self.artifact = b"\x89PNG artifact"
         self.between_pages: Callable[[], None] = lambda: None
-        self.old_ends_after = 2  # looks at an agent of version 0
+        self.v0_ends_after = 2  # looks at an agent of version 0
         self._count = 0
 
     # -- routes ----------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class CursorCloud:
                     raise Refused("v1_error_404")
                 return self._of_agent(asked, self.agents[id], more)
             case _, "v0", ["agents", *more]:
-                return self._old(asked, more)
+                return self._v0(asked, more)
         raise Refused("v1_error_404")
 
     def _page(self, items: list[Any], asked: Asked, key: str = "items") -> dict[str, Any]:
@@ -244,28 +244,28 @@ class CursorCloud:
             run.held.set()
         return {"id": run.id}
 
-    def _old(self, asked: Asked, more: list[str]) -> tuple[int, Any]:
+    def _v0(self, asked: Asked, more: list[str]) -> tuple[int, Any]:
         match asked.method, more:
             case "GET", []:
-                agents = [one.record() for one in reversed(self.old.values())]
+                agents = [one.record() for one in reversed(self.v0.values())]
                 return 200, self._page(agents, asked, "agents")
             case "POST", []:
                 id = f"bc_{self._number()}"
-                agent = self.old[id] = OldAgentState(id, asked.body)
+                agent = self.v0[id] = V0AgentState(id, asked.body)
                 agent.messages.append(self._message("user_message", asked.body["prompt"]["text"]))
                 return 201, agent.record() | {"status": "CREATING"}
-        agent_of = self.old.get(more[0])
+        agent_of = self.v0.get(more[0])
         if agent_of is None:
             raise Refused("v1_error_404")
         match asked.method, more[1:]:
             case "GET", []:
-                self.old_ends_after -= 1
-                if agent_of.status == "RUNNING" and self.old_ends_after <= 0:
+                self.v0_ends_after -= 1
+                if agent_of.status == "RUNNING" and self.v0_ends_after <= 0:
                     agent_of.status = "FINISHED"
                     agent_of.messages.append(self._message("assistant_message", "Done."))
                 return 200, agent_of.record()
             case "DELETE", []:
-                del self.old[agent_of.id]
+                del self.v0[agent_of.id]
                 return 200, {"id": agent_of.id}
             case "GET", ["conversation"]:
                 return 200, {"id": agent_of.id, "messages": agent_of.messages}
@@ -273,7 +273,7 @@ class CursorCloud:
                 agent_of.messages.append(
                     self._message("user_message", asked.body["prompt"]["text"])
                 )
-                agent_of.status, self.old_ends_after = "RUNNING", 2
+                agent_of.status, self.v0_ends_after = "RUNNING", 2
                 return 200, {"id": agent_of.id}
             case "POST", ["stop"]:
                 agent_of.status = "STOPPED"

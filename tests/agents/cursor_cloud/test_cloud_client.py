@@ -11,7 +11,7 @@ import pytest
 from tests.agents.cursor_cloud.conftest import Connect
 from tests.stand_ins.cursor_cloud import CursorCloud, StreamedEvent, recorded_events, recording
 from tillerman.agents.cursor_cloud.client import CursorCloudClient
-from tillerman.agents.cursor_cloud.launch import repository_url
+from tillerman.agents.cursor_cloud.request_bodies import repository_url
 from tillerman.core.agent import File, Prompt
 from tillerman.core.cloud import CloudLaunch, CloudWebhook
 from tillerman.core.errors import TillermanError, Unsupported, UsageError
@@ -122,7 +122,7 @@ async def test_every_endpoint_of_an_agent_of_version_0(
     await client.follow_up(id, Prompt("Again"))
     assert await client.stop(id)
     assert (await client.agent(id)).state == "cancelled"
-    assert [one.id async for one in client.old_agents()] == [id]
+    assert [one.id async for one in client.v0_agents()] == [id]
     assert [type(event) for event in await client.history(id)] == [
         UserMessage, MessageChunk, UserMessage,
     ]  # fmt: skip

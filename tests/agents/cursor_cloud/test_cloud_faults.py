@@ -28,8 +28,8 @@ from tests.stand_ins.cursor_cloud import (
 from tillerman.agents.cursor_cloud.backoff import Backoff, retry_after
 from tillerman.agents.cursor_cloud.client import CursorCloudClient
 from tillerman.agents.cursor_cloud.connection import ApiSettings, check_settings
-from tillerman.agents.cursor_cloud.event_stream import EventStreamParser, ServerEvent
 from tillerman.agents.cursor_cloud.failures import CloudRequestFailed, read_error
+from tillerman.agents.cursor_cloud.sse_parser import EventStreamParser, ServerEvent
 from tillerman.core.agent import Prompt
 from tillerman.core.cloud import CloudLaunch
 from tillerman.core.errors import ConfigError, NotSignedIn
@@ -245,42 +245,42 @@ def random_fault(random: Random) -> Fault | None:
     ])  # fmt: skip
 
 
-async def check_launches(runs: int, *, old: bool) -> int:
+async def check_launches(runs: int, *, v0: bool) -> int:
     """Launches with random faults; returns how many failed. Each is launched once or failed."""
     failed = 0
     for seed in range(runs):
         random = Random(seed)
         async with cursor_cloud() as cloud:
             cloud.fault = lambda _, random=random: random_fault(random)  # type: ignore[misc]
-            cloud.old_ends_after = 10**9
+            cloud.v0_ends_after = 10**9
             client = CursorCloudClient(
                 ApiSettings(KEY, cloud.url, FAST, 5.0), NO_CACHE, first_poll=0.01
             )
             wanted = launch(f"task {seed}")
-            if old:
+            if v0:
                 wanted = CloudLaunch(wanted.prompt, repository=wanted.repository, branch="b")
             try:
                 agent = await client.launch(wanted)
             except CloudRequestFailed as error:
                 failed += 1
                 assert error.hint
-                assert len(cloud.agents) + len(cloud.old) <= 1, seed
+                assert len(cloud.agents) + len(cloud.v0) <= 1, seed
             else:
-                assert [*cloud.agents, *cloud.old] == [agent.id], seed
+                assert [*cloud.agents, *cloud.v0] == [agent.id], seed
             finally:
                 await client.connection.close()
     return failed
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["v1", "v0"])
-async def test_nothing_is_launched_twice_whatever_is_cut(old: bool) -> None:
-    assert await check_launches(RUNS, old=old) < RUNS / 2
+@pytest.mark.parametrize("v0", [False, True], ids=["v1", "v0"])
+async def test_nothing_is_launched_twice_whatever_is_cut(v0: bool) -> None:
+    assert await check_launches(RUNS, v0=v0) < RUNS / 2
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("old", [False, True], ids=["v1", "v0"])
-async def test_nothing_is_launched_twice_in_two_hundred_runs(old: bool) -> None:
-    assert await check_launches(200, old=old) < 100
+@pytest.mark.parametrize("v0", [False, True], ids=["v1", "v0"])
+async def test_nothing_is_launched_twice_in_two_hundred_runs(v0: bool) -> None:
+    assert await check_launches(200, v0=v0) < 100
 
 
 @pytest.mark.parametrize("fault", [Fault(lose=True), Fault(cut=30), Fault(status=500, body=b"{}")])
@@ -303,33 +303,33 @@ async def test_a_launch_of_version_0_whose_answer_is_lost_is_found_and_never_sen
     cloud.fault = once(Fault(lose=True), "POST /v0/agents")
     wanted = CloudLaunch(Prompt("y"), repository="https://a.example/b/c", branch="b")
     agent = await client.launch(wanted)
-    assert cloud.old[agent.id].messages[0]["text"] == "y"
+    assert cloud.v0[agent.id].messages[0]["text"] == "y"
     cloud.fault = once(Fault(refuse=True), "POST /v0/agents")
-    before = len(cloud.old)
+    before = len(cloud.v0)
     with pytest.raises(CloudRequestFailed, match="not known whether it was launched"):
         await client.launch(wanted)
-    assert len(cloud.old) == before
+    assert len(cloud.v0) == before
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["v1", "v0"])
+@pytest.mark.parametrize("v0", [False, True], ids=["v1", "v0"])
 async def test_a_follow_up_whose_answer_is_lost_is_not_sent_again(
-    client: CursorCloudClient, cloud: CursorCloud, old: bool
+    client: CursorCloudClient, cloud: CursorCloud, v0: bool
 ) -> None:
-    branch = "b" if old else None
-    cloud.old_ends_after = 10**9
+    branch = "b" if v0 else None
+    cloud.v0_ends_after = 10**9
     wanted = CloudLaunch(Prompt("x"), repository="https://a.example/b/c", branch=branch)
     id = (await client.launch(wanted)).id
-    if not old:
+    if not v0:
         cloud.agents[id].runs[0].status = "FINISHED"
-    path = f"POST {'/v0' if old else '/v1'}/agents/{id}/"
+    path = f"POST {'/v0' if v0 else '/v1'}/agents/{id}/"
     cloud.fault = once(Fault(lose=True), path)
     await client.follow_up(id, Prompt("more"))
     cloud.fault = once(Fault(refuse=True), path)
-    if not old:
+    if not v0:
         cloud.agents[id].runs[-1].status = "FINISHED"
     with pytest.raises(CloudRequestFailed, match="not known whether it was sent"):
         await client.follow_up(id, Prompt("lost"))
-    count = len(cloud.old[id].messages) if old else len(cloud.agents[id].runs)
+    count = len(cloud.v0[id].messages) if v0 else len(cloud.agents[id].runs)
     assert count == 2
 
 

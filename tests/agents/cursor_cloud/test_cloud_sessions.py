@@ -128,7 +128,7 @@ async def test_the_options_of_the_config_say_where_it_works(desk: CloudDesk) -> 
     first, second = desk.cloud.agents.values()
     assert first.body["autoCreatePR"] and first.body["repos"][0]["startingRef"] == "next"
     assert second.body["repos"] == [{"url": REPOSITORY, "prUrl": pull_request}]
-    [third] = desk.cloud.old.values()
+    [third] = desk.cloud.v0.values()
     assert third.body["target"]["branchName"] == "feature/readme"
 
 
@@ -256,7 +256,7 @@ async def test_an_agent_with_a_webhook_is_polled(desk: CloudDesk) -> None:
     webhook = {"webhook_url": "https://x.example", "webhook_secret": "s" * 32}
     session = await desk.start(options=webhook)
     events = await turn(session, "One")
-    [agent] = desk.cloud.old.values()
+    [agent] = desk.cloud.v0.values()
     assert agent.body["webhook"] == {"url": "https://x.example", "secret": "s" * 32}
     assert [event.text for event in events if isinstance(event, MessageChunk)] == ["Done."]
     events = await turn(session, "Two")

@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from tillerman.agents.cursor_cloud.connection import ApiConnection, ApiSettings
-from tillerman.agents.cursor_cloud.failures import CloudRequestFailed, invalid
-from tillerman.agents.cursor_cloud.launch import (
-    launch_body,
-    old_launch_body,
-    prompt_body,
-    wants_old,
-)
-from tillerman.agents.cursor_cloud.old_messages import ending_of, events_of
-from tillerman.agents.cursor_cloud.records import (
+from tillerman.agents.cursor_cloud import launch_retry
+from tillerman.agents.cursor_cloud.api_objects import (
     CloudRun,
     agent_of,
     artifacts_of,
     identity_of,
-    is_old,
+    is_v0,
     models_of,
     repositories_of,
     run_of,
     usage_of,
 )
+from tillerman.agents.cursor_cloud.connection import (
+    AGENTS,
+    PAGE,
+    V0_AGENTS,
+    ApiConnection,
+    ApiSettings,
+    agent_path,
+)
+from tillerman.agents.cursor_cloud.failures import CloudRequestFailed, invalid
+from tillerman.agents.cursor_cloud.launch_retry import may_be_done
 from tillerman.agents.cursor_cloud.repository_cache import RepositoryCache
 from tillerman.agents.cursor_cloud.run_events import RunEvents
 from tillerman.agents.cursor_cloud.run_stream import RunStream
+from tillerman.agents.cursor_cloud.v0_messages import ending_of, events_of
 from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.core.agent import Prompt
 from tillerman.core.agent_admin import Model
@@ -50,16 +52,9 @@ from tillerman.core.cloud import (
 )
 from tillerman.core.errors import UsageError
 from tillerman.core.events import Event, TurnEnded
-from tillerman.core.failure import Failure
 
-T = TypeVar("T")
-
-PAGE = 100  # agents or runs of one answer
 MOST_ARTIFACT = 4 << 30  # bytes
-LOOKS = 3  # for a launch whose answer was lost
 FIRST_POLL, LONGEST_POLL = 2.0, 60.0  # seconds between looks at an agent of version 0
-AGENTS = "/v1/agents"
-OLD = "/v0/agents"
 
 
 class CursorCloudClient:
@@ -93,16 +88,24 @@ class CursorCloudClient:
                 seen.add(agent.id)
                 yield agent
 
-    async def old_agents(self) -> AsyncIterator[CloudAgent]:
+    async def v0_agents(self) -> AsyncIterator[CloudAgent]:
         """The agents of version 0, which version 1 may not list."""
-        async for one in self._pages(OLD, {"limit": str(PAGE)}, items="agents"):
+        async for one in self._pages(V0_AGENTS, {"limit": str(PAGE)}, items="agents"):
             yield agent_of(one)
 
+    async def find(self, id: str) -> CloudAgent | None:
+        try:
+            return await self.agent(id)
+        except CloudRequestFailed as error:
+            if error.status == 404:
+                return None
+            raise
+
     async def agent(self, id: str) -> CloudAgent:
-        agent = agent_of(await self.connection.get(_path(id)))
+        agent = agent_of(await self.connection.get(agent_path(id)))
         if agent.id != id:
             raise invalid(f"another agent than {id}")
-        if not agent.run or is_old(id):
+        if not agent.run or is_v0(id):
             return agent
         run = await self.run(id, agent.run)
         status = agent.status if agent.state == "archived" else run.status
@@ -110,12 +113,12 @@ class CursorCloudClient:
         return replace(agent, state=state, status=status, branches=run.branches, summary=run.text)
 
     async def run(self, id: str, run: str) -> CloudRun:
-        return run_of(await self.connection.get(f"{_path(id)}/runs/{quote(run, safe='')}"))
+        return run_of(await self.connection.get(f"{agent_path(id)}/runs/{quote(run, safe='')}"))
 
     async def runs(self, id: str) -> AsyncIterator[CloudRun]:
         """Newest first."""
         seen: set[str] = set()
-        async for one in self._pages(f"{_path(id)}/runs", {"limit": str(PAGE)}):
+        async for one in self._pages(f"{agent_path(id)}/runs", {"limit": str(PAGE)}):
             run = run_of(one)
             if run.id and run.id not in seen:
                 seen.add(run.id)
@@ -139,124 +142,29 @@ class CursorCloudClient:
     # -- launch and follow-up --------------------------------------------------------------------
 
     async def launch(self, launch: CloudLaunch) -> CloudAgent:
-        """Launches once. After a lost answer the launched agent is looked for."""
-        if wants_old(launch):
-            return await self._launch_old(old_launch_body(launch), launch.prompt.text)
-        body = launch_body(launch)
-        id = str(body["agentId"])
-        backoff, attempt = self.connection.settings.backoff, 0
-        while True:
-            try:
-                answer = await self.connection.send("POST", AGENTS, body=body, repeatable=False)
-                return _launched(answer)
-            except CloudRequestFailed as error:
-                attempt += 1
-                if error.code == "agent_id_conflict":  # nobody else has this id: it is ours
-                    return await self.agent(id)
-                if not _uncertain(error):
-                    raise
-                if found := await self._look(partial(self._found, id)):
-                    return found
-                if attempt >= backoff.tries:
-                    raise _lost(error, "launched") from None
-                # It did not arrive; should it yet, the server refuses the second with this id.
-                await asyncio.sleep(backoff.delay(attempt, error.failure.retry_after))
-
-    async def _launch_old(self, body: dict[str, Any], prompt: str) -> CloudAgent:
-        """Version 0 has no id of ours, so a launch whose answer was lost is never sent again."""
-        before = {one["id"] for one in await self._first_page() if "id" in one}
-        try:
-            return agent_of(await self.connection.send("POST", OLD, body=body, repeatable=False))
-        except CloudRequestFailed as error:
-            if not _uncertain(error):
-                raise
-            if found := await self._look(partial(self._found_old, before, prompt)):
-                return found
-            raise _lost(error, "launched") from None
-
-    async def _first_page(self) -> list[Table]:
-        return tables(await self.connection.get(OLD, {"limit": str(PAGE)}), "agents")
-
-    async def _found(self, id: str) -> CloudAgent | None:
-        try:
-            return await self.agent(id)
-        except CloudRequestFailed as error:
-            if error.status == 404:
-                return None
-            raise
-
-    async def _found_old(self, before: set[str], prompt: str) -> CloudAgent | None:
-        for one in await self._first_page():
-            if (id := text(one, "id")) and id not in before:
-                messages = await self._messages(id)
-                if messages and text(messages[0], "text") == prompt:
-                    return agent_of(one)
-        return None
-
-    async def _look(self, look: Callable[[], Awaitable[T]]) -> T:
-        """Looks a few times: what was sent may still be on its way."""
-        for attempt in range(1, LOOKS + 1):
-            if found := await look():
-                return found
-            await asyncio.sleep(self.connection.settings.backoff.delay(attempt) / 2)
-        return await look()
+        return await launch_retry.launch_once(self, launch)
 
     async def follow_up(self, id: str, prompt: Prompt) -> None:
         await self.start_run(id, prompt)
 
     async def start_run(self, id: str, prompt: Prompt, mode: str = "agent") -> str | None:
         """Sends a follow-up once; returns the id of its run, which version 0 does not have."""
-        if is_old(id):
-            await self._follow_up_old(id, prompt)
-            return None
-        before = text(await self.connection.get(_path(id)), "latestRunId")
-        body = {"prompt": prompt_body(prompt), "mode": mode}
-        path = f"{_path(id)}/runs"
-        try:
-            answer = await self.connection.send("POST", path, body=body, repeatable=False)
-            return run_of(table(answer, "run")).id or before
-        except CloudRequestFailed as error:
-            if not _uncertain(error):
-                raise
-
-            async def newer() -> str | None:
-                latest = text(await self.connection.get(_path(id)), "latestRunId")
-                return latest if latest != before else None
-
-            if found := await self._look(newer):
-                return found
-            raise _lost(error, "sent") from None
-
-    async def _follow_up_old(self, id: str, prompt: Prompt) -> None:
-        before = len(await self._messages(id))
-        try:
-            body = {"prompt": prompt_body(prompt, old=True)}
-            await self.connection.send("POST", f"{_path(id)}/followup", body=body, repeatable=False)
-        except CloudRequestFailed as error:
-            if not _uncertain(error):
-                raise
-
-            async def arrived() -> bool:
-                new = (await self._messages(id))[before:]
-                return any(text(one, "text") == prompt.text for one in new)
-
-            if not await self._look(arrived):
-                raise _lost(error, "sent") from None
+        return await launch_retry.start_run_once(self, id, prompt, mode)
 
     # -- control ---------------------------------------------------------------------------------
 
     async def stop(self, id: str) -> bool:
-        if is_old(id):
-            await self.connection.send("POST", f"{_path(id)}/stop")
+        if is_v0(id):
+            await self.connection.send("POST", f"{agent_path(id)}/stop")
             return True
-        agent = agent_of(await self.connection.get(_path(id)))
+        agent = agent_of(await self.connection.get(agent_path(id)))
         if not agent.run or (await self.run(id, agent.run)).ended:
             return False
         return await self.cancel_run(id, agent.run)
 
     async def cancel_run(self, id: str, run: str) -> bool:
         try:
-            path = f"{_path(id)}/runs/{quote(run, safe='')}/cancel"
+            path = f"{agent_path(id)}/runs/{quote(run, safe='')}/cancel"
             await self.connection.send("POST", path)
         except CloudRequestFailed as error:
             if error.code == "run_not_cancellable":  # perhaps by the first of two tries
@@ -266,34 +174,34 @@ class CursorCloudClient:
 
     async def delete(self, id: str) -> None:
         try:
-            await self.connection.send("DELETE", _path(id), repeatable=False)
+            await self.connection.send("DELETE", agent_path(id), repeatable=False)
         except CloudRequestFailed as error:
-            if not _uncertain(error):
+            if not may_be_done(error):
                 raise
             with suppress(CloudRequestFailed):
-                await self.connection.send("DELETE", _path(id))
-            if await self._found(id):
+                await self.connection.send("DELETE", agent_path(id))
+            if await self.find(id):
                 raise
 
     async def archive(self, id: str, archived: bool = True) -> None:
-        self._need_new(id, "archiving")
+        self._need_v1(id, "archiving")
         word = "archive" if archived else "unarchive"
-        await self.connection.send("POST", f"{_path(id)}/{word}")
+        await self.connection.send("POST", f"{agent_path(id)}/{word}")
 
     # -- results ---------------------------------------------------------------------------------
 
     async def artifacts(self, id: str) -> Sequence[CloudArtifact]:
-        self._need_new(id, "artifacts")
-        return artifacts_of(await self.connection.get(f"{_path(id)}/artifacts"))
+        self._need_v1(id, "artifacts")
+        return artifacts_of(await self.connection.get(f"{agent_path(id)}/artifacts"))
 
     async def download(self, id: str, path: str, to: Path) -> int:
         """Writes the artifact; the file appears whole or not at all."""
-        self._need_new(id, "artifacts")
+        self._need_v1(id, "artifacts")
         if to.exists():
             raise UsageError(f"{to} exists already", hint="give another file name")
         if not to.parent.is_dir():
             raise UsageError(f"there is no folder {to.parent}", hint="create it")
-        answer = await self.connection.get(f"{_path(id)}/artifacts/download", {"path": path})
+        answer = await self.connection.get(f"{agent_path(id)}/artifacts/download", {"path": path})
         draft = to.with_name(f".{to.name}.part")
         size = 0
         try:
@@ -310,16 +218,16 @@ class CursorCloudClient:
         return size
 
     async def usage(self, id: str, run: str | None = None) -> CloudUsage:
-        self._need_new(id, "usage")
+        self._need_v1(id, "usage")
         query = {"runId": run} if run else {}
-        answer = await self.connection.get(f"{_path(id)}/usage", query)
+        answer = await self.connection.get(f"{agent_path(id)}/usage", query)
         for one in tables(answer, "runs"):
             if run and text(one, "id") == run:
                 return usage_of(table(one, "usage"))
         return CloudUsage() if run else usage_of(table(answer, "totalUsage"))
 
-    def _need_new(self, id: str, what: str) -> None:
-        if is_old(id):
+    def _need_v1(self, id: str, what: str) -> None:
+        if is_v0(id):
             raise UsageError(
                 f"agent {id} belongs to version 0 of the API, which has no {what}",
                 hint="launch it without a webhook and without a branch name",
@@ -342,15 +250,15 @@ class CursorCloudClient:
     # -- watch and history -----------------------------------------------------------------------
 
     def stream(self, id: str, run: str) -> RunStream:
-        path = f"{_path(id)}/runs/{quote(run, safe='')}/stream"
+        path = f"{agent_path(id)}/runs/{quote(run, safe='')}/stream"
         return RunStream(self.connection, path, partial(self.run, id, run))
 
     async def watch(self, id: str) -> AsyncIterator[CloudNews]:
         """Follows the agent's latest run until it ends."""
         agent = await self.agent(id)
         yield CloudNews(agent.state, agent.status)
-        if is_old(id):
-            async for news in self.poll_old(id):
+        if is_v0(id):
+            async for news in self.poll_v0(id):
                 yield news
         elif agent.run:
             decoder = RunEvents(agent.run)
@@ -361,12 +269,12 @@ class CursorCloudClient:
                 if events or event.kind == "result":
                     yield CloudNews(agent.state, agent.status, tuple(events))
 
-    async def poll_old(self, id: str, known: int = 0) -> AsyncIterator[CloudNews]:
+    async def poll_v0(self, id: str, known: int = 0) -> AsyncIterator[CloudNews]:
         """Looks at growing intervals, and at once after a webhook; `known` messages are skipped."""
         wait = self._first_poll
         while True:
             agent = await self.agent(id)
-            messages = await self._messages(id)
+            messages = await self.messages(id)
             events = events_of(id, messages, known)
             if events:
                 wait = self._first_poll
@@ -382,11 +290,11 @@ class CursorCloudClient:
             wait = min(wait * 1.5, LONGEST_POLL)
 
     async def message_count(self, id: str) -> int:
-        return len(await self._messages(id))
+        return len(await self.messages(id))
 
     async def history(self, id: str) -> Sequence[Event]:
-        if is_old(id):
-            return events_of(id, await self._messages(id), 0)
+        if is_v0(id):
+            return events_of(id, await self.messages(id), 0)
         runs = [run async for run in self.runs(id)]
         found: list[Event] = []
         for run in reversed(runs):
@@ -397,34 +305,7 @@ class CursorCloudClient:
                     found += decoder.decode(event)
         return [event for event in found if not isinstance(event, TurnEnded)]
 
-    async def _messages(self, id: str) -> list[Table]:
+    async def messages(self, id: str) -> list[Table]:
         return tables(
-            await self.connection.get(f"{OLD}/{quote(id, safe='')}/conversation"), "messages"
+            await self.connection.get(f"{V0_AGENTS}/{quote(id, safe='')}/conversation"), "messages"
         )
-
-
-def _path(id: str) -> str:
-    if not id or not id.isascii() or any(sign in id for sign in "/?#%.\\ ") or not id.isprintable():
-        raise UsageError(
-            f"not the id of a cloud agent: {id!r}", hint="`tillerman cloud list` shows the ids"
-        )
-    return f"{OLD if is_old(id) else AGENTS}/{id}"
-
-
-def _launched(answer: Table) -> CloudAgent:
-    agent, run = agent_of(table(answer, "agent")), run_of(table(answer, "run"))
-    if not agent.id:
-        raise invalid("no agent in the answer to a launch")
-    return replace(agent, run=agent.run or run.id or None, state=run.state, status=run.status)
-
-
-def _uncertain(error: CloudRequestFailed) -> bool:
-    """Whether the request may have been carried out although it failed."""
-    return error.sent and (error.status is None or error.status >= 500)
-
-
-def _lost(error: CloudRequestFailed, what: str) -> CloudRequestFailed:
-    message = f"it is not known whether it was {what}: {error.message}"
-    hint = "`tillerman cloud list` shows whether it was"
-    failure = Failure(kind="api_error", message=message, hint=hint)
-    return CloudRequestFailed(message, hint=hint, failure=failure)

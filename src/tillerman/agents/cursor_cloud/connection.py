@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tillerman.agents.cursor_cloud.api_objects import is_v0
 from tillerman.agents.cursor_cloud.backoff import LONGEST_WAIT, Backoff, retry_after
 from tillerman.agents.cursor_cloud.failures import (
     INVALID,
@@ -28,6 +29,9 @@ from tillerman.supervision.secrets import Secrets
 if TYPE_CHECKING:
     import httpx2
 
+AGENTS = "/v1/agents"
+V0_AGENTS = "/v0/agents"
+PAGE = 100  # agents or runs of one answer
 BASE_URL = "https://api.cursor.com"
 MOST_BODY = 64 * 1024 * 1024  # bytes of one answer
 MOST_CACHED = 200  # answers with an ETag
@@ -63,6 +67,14 @@ def check_settings(key: str | None, base_url: str | None) -> ApiSettings:
             f"agents.{NAME}.base_url has more than a host and a path", hint="use https://HOST"
         )
     return ApiSettings(key.strip(), url)
+
+
+def agent_path(id: str) -> str:
+    if not id or not id.isascii() or any(sign in id for sign in "/?#%.\\ ") or not id.isprintable():
+        raise UsageError(
+            f"not the id of a cloud agent: {id!r}", hint="`tillerman cloud list` shows the ids"
+        )
+    return f"{V0_AGENTS if is_v0(id) else AGENTS}/{id}"
 
 
 class ApiConnection:

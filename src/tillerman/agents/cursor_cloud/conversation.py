@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tillerman.agents.cursor_cloud.api_objects import is_v0
 from tillerman.agents.cursor_cloud.client import CursorCloudClient
 from tillerman.agents.cursor_cloud.failures import NAME, CloudRequestFailed
-from tillerman.agents.cursor_cloud.launch import prompt_body
-from tillerman.agents.cursor_cloud.records import is_old
+from tillerman.agents.cursor_cloud.request_bodies import prompt_body
 from tillerman.agents.cursor_cloud.run_events import RunEvents
 from tillerman.agents.decoding.token_meter import TokenCounts
 from tillerman.core.agent import DecodedLine, Mode, Prompt
@@ -158,7 +158,7 @@ class CloudConversation:
             self._put(self._ready(self._agent))
             self._put(_where(self._agent))
         else:
-            if is_old(self._agent.id):
+            if is_v0(self._agent.id):
                 known = await self._client.message_count(self._agent.id)
             self._run = await self._client.start_run(self._agent.id, prompt, self._launch.mode)
         if self._cancelling:
@@ -168,7 +168,7 @@ class CloudConversation:
     async def _follow(self, known: int = 0) -> None:
         agent = self._agent
         assert agent is not None
-        if is_old(agent.id):
+        if is_v0(agent.id):
             await self._poll(agent.id, known)
         elif self._run:
             decoder = RunEvents(self._run)
@@ -185,7 +185,7 @@ class CloudConversation:
     async def _poll(self, id: str, known: int) -> None:
         wake = asyncio.create_task(self._watch_wake_file(id))
         try:
-            async for news in self._client.poll_old(id, known):
+            async for news in self._client.poll_v0(id, known):
                 for event in news.events:
                     if isinstance(event, TurnEnded):
                         self._end(event)
@@ -225,7 +225,7 @@ class CloudConversation:
         if agent is None:
             return  # it is being launched, and stopped after that
         try:
-            if is_old(agent.id) or not self._run:
+            if is_v0(agent.id) or not self._run:
                 await self._client.stop(agent.id)
             else:
                 await self._client.cancel_run(agent.id, self._run)

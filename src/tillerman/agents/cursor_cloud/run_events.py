@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Literal
 
-from tillerman.agents.cursor_cloud.event_stream import ServerEvent
-from tillerman.agents.cursor_cloud.records import CloudRun, run_of, state_of
+from tillerman.agents.cursor_cloud.api_objects import CloudRun, run_of, state_of
+from tillerman.agents.cursor_cloud.sse_parser import ServerEvent
 from tillerman.agents.cursor_cloud.tool_names import NAMES
 from tillerman.agents.decoding.fields import Table, parse, storable, table, text
 from tillerman.agents.stdio.line_decoder import unrecognized

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 
+from tillerman.agents.cursor_cloud.api_objects import CloudRun
 from tillerman.agents.cursor_cloud.backoff import Backoff
 from tillerman.agents.cursor_cloud.connection import ApiConnection
-from tillerman.agents.cursor_cloud.event_stream import (
+from tillerman.agents.cursor_cloud.failures import CloudRequestFailed, invalid
+from tillerman.agents.cursor_cloud.sse_parser import (
     EventStreamParser,
     EventTooLong,
     ServerEvent,
 )
-from tillerman.agents.cursor_cloud.failures import CloudRequestFailed, invalid
-from tillerman.agents.cursor_cloud.records import CloudRun
 
 MOST_SEEN = 200_000  # ids of events
 POLL = Backoff(base=2.0, cap=60.0)

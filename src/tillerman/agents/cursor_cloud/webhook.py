@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from hashlib import sha256
 
-from tillerman.agents.cursor_cloud.launch import SHORTEST_SECRET
-from tillerman.agents.cursor_cloud.records import state_of
+from tillerman.agents.cursor_cloud.api_objects import state_of
+from tillerman.agents.cursor_cloud.request_bodies import SHORTEST_SECRET
 from tillerman.agents.decoding.fields import parse, text
 from tillerman.core.cloud import CloudStatusChange
 

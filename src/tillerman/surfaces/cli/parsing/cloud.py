@@ -20,7 +20,12 @@ def cloud(commands: Any) -> None:
     group = folder(commands, "cloud", "launch and control agents that work in a vendor's cloud")
     listing = _command(group, "list", "list_agents", "list cloud agents, newest first")
     listing.add_argument(
-        "-n", "--limit", type=positive_int, default=20, metavar="N", help="maximum number"
+        "-n",
+        "--limit",
+        type=positive_int,
+        default=20,
+        metavar="N",
+        help="maximum number; default: 20",
     )
     listing.add_argument("--archived", action="store_true", help="archived ones too")
     listing.add_argument("--pr", type=name, metavar="URL", help="only those of this pull request")
@@ -65,7 +70,12 @@ def _launch(group: Any) -> None:
     launch = _command(group, "launch", "launch", "launch an agent, on this repository and branch")
     launch.add_argument("prompt", help="the task; `-`: read it from stdin")
     launch.add_argument("-m", "--model", type=name, metavar="NAME", help="see `cloud models`")
-    launch.add_argument("--mode", choices=("agent", "plan"), default="agent")
+    launch.add_argument(
+        "--mode",
+        choices=("agent", "plan"),
+        default="agent",
+        help="plan: ask for a plan, not for changes; default: agent",
+    )
     launch.add_argument("--name", type=name, metavar="TEXT", help="name of the agent")
     launch.add_argument("--watch", action="store_true", help="follow it until it ends")
     _attach(launch)
@@ -80,13 +90,16 @@ def _launch(group: Any) -> None:
         "--webhook",
         type=name,
         metavar="URL",
-        help="tell this URL when it ends; its secret: TILLERMAN_CLOUD_WEBHOOK_SECRET",
+        help="https URL that the vendor calls when the agent ends; needs a secret of 32 characters "
+        "or more in TILLERMAN_CLOUD_WEBHOOK_SECRET",
     )
     json_option(launch)
 
 
 def _listen(group: Any) -> None:
-    listen = _command(group, "listen", "listen", "receive webhooks, which wake waiting sessions")
+    listen = _command(
+        group, "listen", "listen", "receive webhooks, so that waiting sessions continue at once"
+    )
     listen.add_argument(
         "--host", type=name, default="127.0.0.1", metavar="ADDRESS", help="default: 127.0.0.1"
     )

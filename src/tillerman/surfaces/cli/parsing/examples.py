@@ -109,6 +109,8 @@ EXAMPLES = {
         "tillerman init --minimal --json",
     ),
     "tillerman pipeline": (
+        'tillerman pipeline run code-review -i task="Add a test for the parser"',
+        "tillerman pipeline approve last",
         "tillerman pipeline check",
         "tillerman pipeline graph code-review",
     ),

@@ -192,7 +192,12 @@ def sessions(commands: Any) -> None:
     sessions = folder(commands, "sessions", "list, show, follow, steer, export and delete sessions")
     listing = command(sessions, "list", "sessions:list_all", "list sessions, newest first")
     listing.add_argument(
-        "-n", "--limit", type=positive_int, default=20, metavar="N", help="maximum number"
+        "-n",
+        "--limit",
+        type=positive_int,
+        default=20,
+        metavar="N",
+        help="maximum number; default: 20",
     )
     listing.add_argument("-a", "--agent", type=name, metavar="NAME", help="only this agent")
     listing.add_argument("--here", action="store_true", help="only this folder")
@@ -220,7 +225,12 @@ def sessions(commands: Any) -> None:
     search = command(sessions, "search", "sessions:search", "search the messages of all sessions")
     search.add_argument("words", nargs="+", help="all of them must match")
     search.add_argument(
-        "-n", "--limit", type=positive_int, default=20, metavar="N", help="maximum number"
+        "-n",
+        "--limit",
+        type=positive_int,
+        default=20,
+        metavar="N",
+        help="maximum number; default: 20",
     )
     json_option(search)
     native = command(

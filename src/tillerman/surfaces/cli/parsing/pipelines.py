@@ -38,7 +38,12 @@ def _runs(group: Any) -> None:
     json_option(run, "one change per line", lines=True)
     listing = command(group, "list", "pipeline:list_runs", "list runs, newest first")
     listing.add_argument(
-        "-n", "--limit", type=positive_int, default=20, metavar="N", help="maximum number"
+        "-n",
+        "--limit",
+        type=positive_int,
+        default=20,
+        metavar="N",
+        help="maximum number; default: 20",
     )
     json_option(listing)
     show = _of_run(group, "show", "pipeline:show", "show a run, or one step of it")
@@ -49,7 +54,7 @@ def _runs(group: Any) -> None:
     logs.add_argument("-f", "--follow", action="store_true", help="follow it until it ends")
     json_option(logs, "one change per line", lines=True)
     approve = _of_run(group, "approve", "pipeline:approve", "approve at a gate")
-    _answer(approve, "replaces the account that was reviewed")
+    _answer(approve, "replaces the report under review, for later steps")
     approve.add_argument(
         "--commit", metavar="REVISION", help="later steps begin from this commit of edited files"
     )
@@ -61,11 +66,20 @@ def _runs(group: Any) -> None:
     )
     json_option(resume, "one change per line", lines=True)
     _of_run(group, "kill", "pipeline:kill", "end a run and all its agents")
-    retry = _of_run(group, "retry", "pipeline_run:retry", "run again what did not complete")
+    retry = _of_run(
+        group,
+        "retry",
+        "pipeline_run:retry",
+        "run the steps that did not complete again, as a new run",
+    )
     _from(retry, "run this step again, and all that follow from it")
-    fork = _of_run(group, "fork", "pipeline_run:fork", "run again from a step with other inputs")
+    fork = _of_run(group, "fork", "pipeline_run:fork", "like retry, with other inputs")
     _from(fork, "the first step that runs again; default: those that did not complete")
-    _inputs(fork)
+    _inputs(
+        fork,
+        "changes an input (NAME=@FILE reads it from a file); steps that completed keep their "
+        "results unless --from names them or one before them",
+    )
     delete = command(group, "delete", "pipeline:delete", "delete runs and their branches")
     delete.add_argument("runs", nargs="+", type=name, metavar="RUN", help="id, or a prefix of it")
 
@@ -76,14 +90,14 @@ def _of_run(group: Any, word: str, handler: str, help: str) -> Any:
     return parser
 
 
-def _inputs(parser: Any) -> None:
+def _inputs(parser: Any, help: str = "an input; NAME=@FILE reads it from a file") -> None:
     parser.add_argument(
         "-i",
         "--input",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an input; NAME=@FILE reads it from a file",
+        help=help,
     )
 
 

@@ -1,4 +1,4 @@
-"""The bodies of launches and follow-ups, checked before anything is sent."""
+"""Builds and checks the request bodies of launches and follow-ups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PULL_REQUEST = re.compile(
 _SCP = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9.-]+):(?!//)(.+)")
 
 
-def wants_old(launch: CloudLaunch) -> bool:
+def needs_v0(launch: CloudLaunch) -> bool:
     """Only version 0 of the API has webhooks and branch names."""
     return launch.webhook is not None or launch.branch is not None
 
@@ -53,7 +53,7 @@ def launch_body(launch: CloudLaunch) -> dict[str, Any]:
     return body
 
 
-def old_launch_body(launch: CloudLaunch) -> dict[str, Any]:
+def v0_launch_body(launch: CloudLaunch) -> dict[str, Any]:
     """A launch by version 0."""
     if launch.mode != "agent":
         raise Unsupported(
@@ -76,7 +76,7 @@ def old_launch_body(launch: CloudLaunch) -> dict[str, Any]:
     if launch.pull_request:
         target = {"autoBranch": False}
     body: dict[str, Any] = {
-        "prompt": prompt_body(launch.prompt, old=True),
+        "prompt": prompt_body(launch.prompt, v0=True),
         "source": source,
         "target": target,
     }
@@ -96,7 +96,7 @@ def old_launch_body(launch: CloudLaunch) -> dict[str, Any]:
     return body
 
 
-def prompt_body(prompt: Prompt, *, old: bool = False) -> dict[str, Any]:
+def prompt_body(prompt: Prompt, *, v0: bool = False) -> dict[str, Any]:
     if not prompt.text.strip():
         raise UsageError("the prompt is empty", hint="say what the agent should do")
     images: list[dict[str, Any]] = []
@@ -110,7 +110,7 @@ def prompt_body(prompt: Prompt, *, old: bool = False) -> dict[str, Any]:
                 f"{file.name} is larger than {MOST_IMAGE >> 20} MB", hint="attach a smaller image"
             )
         data = {"data": base64.b64encode(file.data).decode()}
-        images.append(data if old else data | {"mimeType": file.mime})
+        images.append(data if v0 else data | {"mimeType": file.mime})
     if len(images) > MOST_IMAGES:
         raise UsageError(f"{len(images)} images are too many", hint=f"attach at most {MOST_IMAGES}")
     return {"text": prompt.text} | ({"images": images} if images else {})

@@ -49,7 +49,7 @@ def state_of(status: str) -> CloudState:
     return STATES.get(status, "unknown")
 
 
-def is_old(id: str) -> bool:
+def is_v0(id: str) -> bool:
     """Whether the agent belongs to version 0 of the API, whose ids look different."""
     return id.startswith("bc_")
 
