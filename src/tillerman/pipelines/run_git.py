@@ -227,8 +227,8 @@ class RunGit:
         ref = f"refs/heads/{branch}"
         try:
             tip = _text(git(self._top, "rev-parse", "--verify", ref, deadline=deadline))
-        except GitFailed as error:
-            return self._squash(base, end, message), str(error)
+        except GitFailed:
+            return self._squash(base, end, message), "it was deleted or renamed"
         if self._is_ours(tip, deadline):
             return tip, ""
         if tip != base:  # others committed meanwhile
@@ -237,11 +237,23 @@ class RunGit:
                 return self._squash(base, end, message), "it has conflicting commits now"
             end = merged.commit
         commit = self._squash(tip, end, message)
+        if elsewhere := self._checked_out_elsewhere(ref, deadline):
+            return commit, f"it is checked out in {elsewhere}"
         try:
             self._move(ref, tip, commit, deadline, shared=shared)
-        except GitFailed as error:
-            return commit, str(error)
+        except GitFailed:
+            return commit, "files there would be overwritten that are not committed"
         return commit, ""
+
+    def _checked_out_elsewhere(self, ref: str, deadline: Deadline) -> str:
+        """Returns the other work tree that has this branch; its files would not follow a move."""
+        told = git(self._top, "worktree", "list", "--porcelain", "-z", deadline=deadline)
+        for record in os.fsdecode(told).split("\0\0"):
+            fields = dict(line.partition(" ")[::2] for line in record.split("\0"))
+            path = fields.get("worktree", "")
+            if fields.get("branch") == ref and path and not _same(Path(path), self._top):
+                return path
+        return ""
 
     def _squash(self, base: str, end: str, message: str) -> str:
         """Returns one commit on `base` with all files of `end`; it is the same one each time."""
@@ -344,6 +356,13 @@ class RunGit:
 
 def _text(output: bytes) -> str:
     return os.fsdecode(output).strip()
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # a work tree whose folder was removed
+        return False
 
 
 def _unlock(worktree: Path) -> None:

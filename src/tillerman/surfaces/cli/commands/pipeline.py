@@ -225,5 +225,5 @@ async def _delete(options: Namespace) -> int:
     async with controlled() as engine:
         runs = [engine.look(run).id for run in options.runs]
         await engine.forget(runs)
-    emit(*(f"deleted {run}" for run in runs))
+    emit(*(f"deleted {run}" for run in dict.fromkeys(runs)))
     return 0
