@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
-from tests.pipelines.run_desk import APPROVE, Desk, until_step
+from tests.pipelines.run_desk import APPROVE, Desk, kill, until_step
 from tillerman.pipelines.engine import Engine
 from tillerman.pipelines.run_state import Run, RunSpec
 from tillerman.pipelines.steps import ReviewStep
@@ -76,3 +77,40 @@ async def test_a_deleted_run_leaves_no_output(desk: Desk, engine: Engine) -> Non
     assert engine.output("run", "secret")
     await engine.forget(["run", "run"])
     assert not [file for file in desk.paths.state.glob("pipelines/**/*") if "run" in file.parts]
+
+
+async def test_a_run_whose_repository_was_removed_ends_and_can_be_deleted(
+    desk: Desk, engine: Engine
+) -> None:
+    await at_gate(engine, gated(desk))
+    shutil.rmtree(desk.project)
+    assert await engine.answer("run", "gate", APPROVE)
+    ended = await asyncio.wait_for(engine.wait("run"), 60)
+    assert ended.status == "failed"
+    await engine.forget(["run"])
+    assert engine.store.run("run") is None
+    assert not [path for path in desk.paths.worktrees.glob("*/*") if path.is_dir()]
+
+
+async def test_a_run_that_cannot_leave_its_result_fails_and_says_why(
+    desk: Desk, engine: Engine
+) -> None:
+    """An error at the very end must not leave the run without an end."""
+    await at_gate(engine, gated(desk))
+    desk.git("update-ref", "refs/heads/tillerman/run/RESULT/taken", "main")
+    assert await engine.answer("run", "gate", APPROVE)
+    ended = await asyncio.wait_for(engine.wait("run"), 60)
+    assert ended.status == "failed"
+    assert "RESULT" in ended.error
+
+
+async def test_a_run_whose_repository_was_removed_can_be_killed(desk: Desk) -> None:
+    async with desk.control() as control:
+        owner = desk.owner("run", gated(desk))
+        await until_step(control.store, "run", "gate", "waiting")
+        kill(owner)
+        shutil.rmtree(desk.project)
+        await control.control("run", "killed")
+        assert control.look("run").status == "killed"
+    assert owner.stdout
+    owner.stdout.close()

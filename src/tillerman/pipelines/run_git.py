@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tillerman.core.errors import TillermanError, UsageError
+from tillerman.core.errors import UsageError
 from tillerman.paths import make_private
 from tillerman.workspace.git.git import Deadline, GitFailed, git, work_tree
 from tillerman.workspace.git.worktree import repository_label, tamed_filters
@@ -163,7 +163,8 @@ class RunGit:
                     git(self._top, *words, deadline=deadline)
                 except GitFailed:  # half made, or removed before
                     _remove(path)
-            self._prune(deadline)
+            with suppress(GitFailed):  # the repository is gone; else git prunes it later
+                git(self._top, "worktree", "prune", deadline=deadline)
         for folder in (self._under, self._under.parent):
             try:
                 folder.rmdir()
@@ -281,10 +282,18 @@ class RunGit:
         git(self._top, *words, deadline=deadline, config=config, helpers=True)
 
     def delete_branches(self) -> None:
+        if not self._top.is_dir():  # its branches are gone with it
+            return
         deadline = Deadline(_SECONDS)
         words = ("for-each-ref", "--format=delete %(refname)", f"refs/heads/tillerman/{self._run}/")
-        if changes := git(self._top, *words, deadline=deadline):
-            git(self._top, "update-ref", "--stdin", deadline=deadline, stdin=changes)
+        try:
+            if changes := git(self._top, *words, deadline=deadline):
+                git(self._top, "update-ref", "--stdin", deadline=deadline, stdin=changes)
+        except GitFailed as error:
+            raise UsageError(
+                f"git cannot delete the branches of {self._run}: {error}",
+                hint=f"`git -C {self._top} branch --list 'tillerman/{self._run}/*'` lists them",
+            ) from None
 
     # --------------------------------------------------------------------------------------------
 
@@ -344,14 +353,6 @@ class RunGit:
         if head.startswith("ref:"):
             return _text(git(worktree, "rev-parse", "HEAD", deadline=Deadline(_SECONDS)))
         return head
-
-    def _prune(self, deadline: Deadline) -> None:
-        try:
-            git(self._top, "worktree", "prune", deadline=deadline)
-        except GitFailed as error:
-            raise TillermanError(
-                f"git cannot prune the worktrees of {self._top}: {error}"
-            ) from None
 
 
 def _text(output: bytes) -> str:
