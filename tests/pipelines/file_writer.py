@@ -44,8 +44,7 @@ def document(pipeline: Pipeline) -> dict[str, Any]:
     if pipeline.workspace != "worktree":
         found["workspace"] = pipeline.workspace
     if pipeline.git:
-        git = pipeline.git
-        found["git"] = {"commit": git.commit, "pull_request": git.pull_request}
+        found["git"] = {"commit": pipeline.git.commit}
     return found | _limits(pipeline.limits)
 
 

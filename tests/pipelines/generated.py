@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tillerman.pipelines.steps import (
     AgentJudge,
@@ -59,10 +60,8 @@ class _Draw:
             inputs=self.inputs,
             steps=(*steps, last),
             workspace=draw(st.sampled_from(("worktree", "shared"))),
-            git=draw(
-                st.none() | st.builds(GitEnd, commit=st.booleans(), pull_request=st.booleans())
-            ),
-            limits=draw(LIMITS),
+            git=draw(st.none() | st.builds(GitEnd, commit=st.booleans())),
+            limits=replace(draw(LIMITS), turns=None),
         )
 
     def _level(self, depth: int, names: tuple[str, ...]) -> tuple[Step, ...]:
@@ -77,7 +76,7 @@ class _Draw:
     def _step(self, needs: tuple[str, ...], depth: int, names: tuple[str, ...]) -> Step:
         draw = self._draw
         self._number += 1
-        common: dict[str, Any] = {"id": f"s{self._number}", "needs": needs, "limits": draw(LIMITS)}
+        common: dict[str, Any] = {"id": f"s{self._number}", "needs": needs}
         kinds = [self._agent, self._command, self._review, self._best_of]
         if depth < 3:
             kinds += [self._parallel, self._loop, self._map]
@@ -112,9 +111,11 @@ class _Draw:
         return tuple(self._draw(st.lists(st.integers(0, 255), min_size=1, max_size=3, unique=True)))
 
     def _agent(self, common: dict[str, Any], depth: int, names: tuple[str, ...]) -> Step:
+        common["limits"] = self._draw(LIMITS)
         return AgentStep(**common, agents=self._draw(_EACH), **self._agent_options(names))
 
     def _command(self, common: dict[str, Any], depth: int, names: tuple[str, ...]) -> Step:
+        common["limits"] = Limits(time=self._draw(LIMITS).time)
         return CommandStep(**common, command=self._command_text(names), exits=self._exits())
 
     def _review(self, common: dict[str, Any], depth: int, names: tuple[str, ...]) -> Step:
@@ -142,14 +143,19 @@ class _Draw:
         ids = [f"{common['id']}-{number}" for number in (1, 2, 3)]
         attempts: tuple[AgentStep | CommandStep, ...]
         kind = draw(st.sampled_from(("run", "agent", "agents")))
+        limits = common["limits"] = draw(LIMITS)
         if kind == "run":
             command, exits = self._command_text(names), self._exits()
-            attempts = tuple(CommandStep(id=id, command=command, exits=exits) for id in ids)
+            limits = common["limits"] = Limits(time=limits.time)
+            attempts = tuple(
+                CommandStep(id=id, command=command, exits=exits, limits=limits) for id in ids
+            )
         else:
             options, agents = self._agent_options(names), draw(_EACH)
             each = [agents] * 3 if kind == "agent" else [(name,) for name in AGENTS[:3]]
             attempts = tuple(
-                AgentStep(id=id, agents=one, **options) for id, one in zip(ids, each, strict=True)
+                AgentStep(id=id, agents=one, limits=limits, **options)
+                for id, one in zip(ids, each, strict=True)
             )
         judge = draw(
             st.just(CommandJudge("make test"))

@@ -123,7 +123,7 @@ async def ended_right(observer: Observer) -> None:
 
 
 async def test_a_run_that_is_killed_at_random_moments_ends_right(tmp_path: Path) -> None:
-    observer = await observed(Desk(tmp_path), SEED, 5)
+    observer = await observed(Desk(tmp_path), SEED, 3)
     assert observer.repeated == [], f"seed {SEED}"
     assert observer.kills > 0
 

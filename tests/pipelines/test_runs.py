@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tests.pipelines.run_desk import APPROVE, Desk, until_step
 from tillerman.core.errors import UsageError
+from tillerman.pipelines.definition import read_definition
 from tillerman.pipelines.engine import Engine
 from tillerman.pipelines.run_request import again
 from tillerman.pipelines.run_state import Answer, Run, RunSpec
@@ -198,7 +199,7 @@ async def test_a_time_limit_ends_a_step_and_its_processes(desk: Desk, engine: En
 
 
 async def test_a_cost_limit_of_the_run_skips_what_is_left(desk: Desk, engine: Engine) -> None:
-    usage = {"usage": {"cost_usd": 2.0}}
+    usage = {"usage": {"cost_usd": 1.0}}
     ended = await finished(
         engine,
         desk.spec(
@@ -206,9 +207,38 @@ async def test_a_cost_limit_of_the_run_skips_what_is_left(desk: Desk, engine: En
             limits=Limits(cost=1.0),
         ),
     )  # fmt: skip
-    assert ended.cost == 2.0
+    assert ended.cost == 1.0
     assert ended.error == "after: the run exceeded its limit of 1 USD"
     assert desk.started() == ["dear"]
+
+
+async def test_a_cost_limit_of_the_run_counts_steps_inside_of_others(
+    desk: Desk, engine: Engine
+) -> None:
+    once = desk.agent("once", {"usage": {"cost_usd": 1.0}})
+    loop = LoopStep(id="loop", steps=(once,), until="false", most=5)
+    ended = await finished(engine, desk.spec(loop, limits=Limits(cost=2.0)))
+    assert "the run exceeded its limit of 2 USD" in ended.error
+    assert ended.cost == 2.0
+    assert desk.started() == ["once", "once"]
+
+
+async def test_an_agent_is_stopped_at_the_cost_that_the_run_may_still_have(
+    desk: Desk, engine: Engine
+) -> None:
+    steps = [{"usage": {"cost_usd": cost}} for cost in (0.5, 1.0, 1.5, 2.0, 2.5)]
+    dear = desk.agent("dear", *steps, {"run": desk.note("end")})
+    ended = await finished(engine, desk.spec(dear, limits=Limits(cost=1.0)))
+    assert ended.status == "failed"
+    assert engine.store.result("run", "dear").limit  # type: ignore[union-attr]
+    assert "end" not in desk.started()
+
+
+async def test_each_attempt_of_best_of_has_its_limits() -> None:
+    text = b"steps: [{id: a, limits: {time: 5m}, best_of: {attempts: 2, run: x, judge: {run: y}}}]"
+    (best,) = read_definition(text, "case.yaml").pipeline.steps
+    assert isinstance(best, BestOfStep)
+    assert [one.limits.time for one in best.attempts] == [300, 300]
 
 
 async def test_long_output_is_bounded(desk: Desk, engine: Engine) -> None:

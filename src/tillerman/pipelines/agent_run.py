@@ -39,6 +39,7 @@ class AgentRun:
         project: Path,
         title: str,
         limit: float | None,
+        most_cost: float | None,
         on_line: LineSeen,
         on_session: SessionOpened,
     ) -> None:
@@ -48,6 +49,8 @@ class AgentRun:
         self._project = project
         self._title = title
         self._limit = limit
+        costs = [one for one in (step.limits.cost, most_cost) if one is not None]
+        self._most_cost = min(costs, default=None)
         self._on_line = on_line
         self._on_session = on_session
 
@@ -112,7 +115,7 @@ class AgentRun:
             "approve": step.approve,
             "workspace_tools": step.tools or None,
             "max_turns": step.limits.turns,
-            "max_cost": step.limits.cost,
+            "max_cost": self._most_cost,
             "timeout": self._limit,
         }
         return {"unattended": True} | {k: v for k, v in options.items() if v is not None}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from tillerman.pipelines.document import SUFFIXES, File, Item, read
 from tillerman.pipelines.graph_checks import check_graph
-from tillerman.pipelines.step_reader import HUMAN_REVIEW, Place, StepReader, limits
+from tillerman.pipelines.step_reader import HUMAN_REVIEW, OF_A_RUN, Place, StepReader, limits
 from tillerman.pipelines.steps import (
     AgentStep,
     GitEnd,
@@ -76,7 +76,7 @@ def read_definition(data: bytes, path: str) -> Definition:
         values["workspace"] = file.choice(table["workspace"], "workspace", known)
     if "git" in table:
         values["git"] = _git(file, table["git"])
-    values["limits"] = limits(file, table.get("limits"))
+    values["limits"] = limits(file, table.get("limits"), OF_A_RUN, "a pipeline")
     pipeline = Pipeline(**values, inputs=inputs)
     check_graph(pipeline, file, steps.places, steps.ids)
     check_templates(pipeline, file, steps.places, _lines_of_inputs(table))
@@ -110,7 +110,10 @@ def _git(file: File, item: Item) -> GitEnd | None:
         return GitEnd() if item.value else None
     if not isinstance(item.value, dict):
         raise file.wrong(item, f"git must be true, false or a table, not {item.kind}", "write true")
-    table = file.table(item, "git", ("commit", "pull_request"))
+    if "pull_request" in item.value:
+        hint = "write `git: true`, and `gh pr create --head tillerman/RUN/RESULT` after the run"
+        raise file.wrong(item.value["pull_request"], "a run opens no pull request", hint)
+    table = file.table(item, "git", ("commit",))
     if not table:
         raise file.wrong(item, "git is empty", "write `git: true`")
     return GitEnd(**{key: file.flag(value, key) for key, value in table.items()})

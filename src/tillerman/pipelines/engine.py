@@ -24,7 +24,7 @@ from tillerman.pipelines import engine_database
 from tillerman.pipelines.run_lease import FileLeases, Leases, PostgresLeases
 from tillerman.pipelines.run_state import ENDED, Answer, Run, RunSpec
 from tillerman.pipelines.run_store import RunStore
-from tillerman.pipelines.worker import Worker, git_of, output_file
+from tillerman.pipelines.worker import Worker, git_of, output_file, remove_output
 
 if TYPE_CHECKING:
     from dbos import DBOSClient
@@ -262,7 +262,7 @@ class Engine:
 
     async def forget(self, runs: Sequence[str]) -> None:
         """Removes runs that have ended: what is stored of them, and their branches."""
-        for run in runs:
+        for run in dict.fromkeys(runs):
             found = await self._found(run)
             if found.status not in ENDED:
                 raise UsageError(f"{run} has not ended", hint=f"`tillerman pipeline kill {run}`")
@@ -272,6 +272,7 @@ class Engine:
             client = await self._client()
             with suppress(Exception):
                 await client.delete_workflow_async(run, delete_children=True)
+            await self._blocking(remove_output, self._paths.state, run)
             await self._blocking(self.store.forget, run)
             self._leases.forget(run)
 

@@ -43,7 +43,7 @@ def _schema() -> Schema:
         "git": {
             "anyOf": [
                 {"type": "boolean"},
-                _table({"commit": _flag(), "pull_request": _flag()}) | {"minProperties": 1},
+                _table({"commit": _flag()}, "commit"),
             ]
         },
         "limits": {"$ref": "#/$defs/limits"},

@@ -98,6 +98,8 @@ class LeafRun:
                 await self._worker.blocking(git.prepare, slot, self._spec.start, clean=again)
             folder = git.folder(slot)
         self._fence()
+        if over := await self._over_cost():
+            return over
         result = await self._step(folder, session, git, slot)
         if git is None or not self._spec.start:
             return result
@@ -114,6 +116,7 @@ class LeafRun:
             project=Path(spec.folder),
             title=f"{spec.pipeline.name}: {self._path}",
             limit=await self._time_left(),
+            most_cost=await self._cost_left(),
             on_line=self._show,
             on_session=self._opened,
         )
@@ -171,6 +174,22 @@ class LeafRun:
             slot = await self._worker.blocking(self._store.slot_of, self._run, self._path)
             await self._worker.blocking(git.publish, self._path, result.commit, slot)
         await self._worker.blocking(self._store.free_slot, self._run, self._path)
+
+    async def _over_cost(self) -> StepResult | None:
+        """Refuses to start what comes after the cost limit of the run; a check is free."""
+        left = await self._cost_left()
+        if left is None or left > 0 or not self._spec.commit:
+            return None
+        most = (await self._worker.spec(self._run)).pipeline.limits.cost
+        return StepResult(ok=False, error=f"the run exceeded its limit of {most:g} USD", limit=True)
+
+    async def _cost_left(self) -> float | None:
+        """Returns the US dollars that the run may still cost, wherever its steps are."""
+        spec = await self._worker.spec(self._run)
+        if (most := spec.pipeline.limits.cost) is None:
+            return None
+        run = await self._worker.blocking(self._store.run, self._run)
+        return most - ((run.cost if run else None) or 0.0)
 
     async def _time_left(self) -> float | None:
         """Returns the seconds that the step may take: its own limit, or the rest of the run's."""

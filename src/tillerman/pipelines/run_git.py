@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tillerman.core.errors import TillermanError, UsageError
+from tillerman.core.errors import UsageError
 from tillerman.paths import make_private
 from tillerman.workspace.git.git import Deadline, GitFailed, git, work_tree
 from tillerman.workspace.git.worktree import repository_label, tamed_filters
@@ -163,7 +163,8 @@ class RunGit:
                     git(self._top, *words, deadline=deadline)
                 except GitFailed:  # half made, or removed before
                     _remove(path)
-            self._prune(deadline)
+            with suppress(GitFailed):  # the repository is gone; else git prunes it later
+                git(self._top, "worktree", "prune", deadline=deadline)
         for folder in (self._under, self._under.parent):
             try:
                 folder.rmdir()
@@ -227,8 +228,8 @@ class RunGit:
         ref = f"refs/heads/{branch}"
         try:
             tip = _text(git(self._top, "rev-parse", "--verify", ref, deadline=deadline))
-        except GitFailed as error:
-            return self._squash(base, end, message), str(error)
+        except GitFailed:
+            return self._squash(base, end, message), "it was deleted or renamed"
         if self._is_ours(tip, deadline):
             return tip, ""
         if tip != base:  # others committed meanwhile
@@ -237,11 +238,23 @@ class RunGit:
                 return self._squash(base, end, message), "it has conflicting commits now"
             end = merged.commit
         commit = self._squash(tip, end, message)
+        if elsewhere := self._checked_out_elsewhere(ref, deadline):
+            return commit, f"it is checked out in {elsewhere}"
         try:
             self._move(ref, tip, commit, deadline, shared=shared)
-        except GitFailed as error:
-            return commit, str(error)
+        except GitFailed:
+            return commit, "files there would be overwritten that are not committed"
         return commit, ""
+
+    def _checked_out_elsewhere(self, ref: str, deadline: Deadline) -> str:
+        """Returns the other work tree that has this branch; its files would not follow a move."""
+        told = git(self._top, "worktree", "list", "--porcelain", "-z", deadline=deadline)
+        for record in os.fsdecode(told).split("\0\0"):
+            fields = dict(line.partition(" ")[::2] for line in record.split("\0"))
+            path = fields.get("worktree", "")
+            if fields.get("branch") == ref and path and not _same(Path(path), self._top):
+                return path
+        return ""
 
     def _squash(self, base: str, end: str, message: str) -> str:
         """Returns one commit on `base` with all files of `end`; it is the same one each time."""
@@ -269,10 +282,18 @@ class RunGit:
         git(self._top, *words, deadline=deadline, config=config, helpers=True)
 
     def delete_branches(self) -> None:
+        if not self._top.is_dir():  # its branches are gone with it
+            return
         deadline = Deadline(_SECONDS)
         words = ("for-each-ref", "--format=delete %(refname)", f"refs/heads/tillerman/{self._run}/")
-        if changes := git(self._top, *words, deadline=deadline):
-            git(self._top, "update-ref", "--stdin", deadline=deadline, stdin=changes)
+        try:
+            if changes := git(self._top, *words, deadline=deadline):
+                git(self._top, "update-ref", "--stdin", deadline=deadline, stdin=changes)
+        except GitFailed as error:
+            raise UsageError(
+                f"git cannot delete the branches of {self._run}: {error}",
+                hint=f"`git -C {self._top} branch --list 'tillerman/{self._run}/*'` lists them",
+            ) from None
 
     # --------------------------------------------------------------------------------------------
 
@@ -333,18 +354,16 @@ class RunGit:
             return _text(git(worktree, "rev-parse", "HEAD", deadline=Deadline(_SECONDS)))
         return head
 
-    def _prune(self, deadline: Deadline) -> None:
-        try:
-            git(self._top, "worktree", "prune", deadline=deadline)
-        except GitFailed as error:
-            raise TillermanError(
-                f"git cannot prune the worktrees of {self._top}: {error}",
-                hint=f"run `git -C {self._top} worktree prune` to see why",
-            ) from None
-
 
 def _text(output: bytes) -> str:
     return os.fsdecode(output).strip()
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # a work tree whose folder was removed
+        return False
 
 
 def _unlock(worktree: Path) -> None:

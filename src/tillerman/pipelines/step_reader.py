@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from tillerman.pipelines.document import File, Item, suggestion
 from tillerman.pipelines.steps import (
     AgentJudge,
@@ -48,6 +50,12 @@ _KEYS = {  # by the key that tells the kind of a step
     "pipeline": ("pipeline", "inputs"),
 }
 KINDS = tuple(_KEYS)
+OF_A_RUN = ("time", "cost")
+_LIMITS = {  # the other kinds have none
+    "agent": ("time", "cost", "turns"),
+    "run": ("time",),
+    "best_of": ("time", "cost", "turns"),  # of each attempt, and of the judge
+}
 STEP_KEYS = (*_COMMON, *dict.fromkeys(key for keys in _KEYS.values() for key in keys))
 
 Place = tuple[str, str]  # step id and key: where a template, a name or an id was read
@@ -100,7 +108,7 @@ class StepReader:
         common: dict[str, Any] = {
             "id": id,
             "needs": self._needs(id, table, before),
-            "limits": limits(self._file, table.get("limits")),
+            "limits": self._limits(kind, table.get("limits")),
         }
         build: Callable[[Mapping[str, Item], dict[str, Any]], Step] = getattr(self, f"_{kind}")
         return build(table, common)
@@ -128,6 +136,12 @@ class StepReader:
         if item.value == ():
             return ()
         return self._file.texts(item, "needs")
+
+    def _limits(self, kind: str, item: Item | None) -> Limits:
+        if item is not None and kind not in _LIMITS:
+            hint = "limit the steps inside of it, or the pipeline"
+            raise self._file.wrong(item, f"a step with {kind!r} has no limits", hint)
+        return limits(self._file, item, _LIMITS.get(kind, ()), f"a step with {kind!r}")
 
     # -- kinds ------------------------------------------------------------------------------------
 
@@ -232,7 +246,7 @@ class StepReader:
                 return self._file.text(item, f"input {key}", empty=True)
 
     def _best_of(self, table: Mapping[str, Item], common: dict[str, Any]) -> BestOfStep:
-        id, file = common["id"], self._file
+        id, file, given = common["id"], self._file, table.get("limits")
         known = ("attempts", "judge", *_AGENT, *_COMMAND)
         item = table["best_of"]
         body = file.table(item, "best_of")
@@ -243,7 +257,9 @@ class StepReader:
         body = self._body(item, "best_of", known, needed=("attempts", "judge"))
         if ("agent" in body or isinstance(body["attempts"].value, tuple | str)) and "run" in body:
             raise file.wrong(body["run"], "an attempt with both 'agent' and 'run'", "remove one")
-        attempts = self._attempts(id, body)
+        if "run" in body:
+            self._limits("run", given)
+        attempts = tuple(replace(one, limits=common["limits"]) for one in self._attempts(id, body))
         for number, attempt in enumerate(attempts, 1):
             if attempt.id in self.ids:
                 problem = f"the id {attempt.id!r} is that of attempt {number} of {id!r}"
@@ -319,7 +335,8 @@ class StepReader:
         return self._file.text(item, key.rpartition(".")[2])
 
 
-def limits(file: File, item: Item | None) -> Limits:
+def limits(file: File, item: Item | None, known: tuple[str, ...], what: str) -> Limits:
+    """`known`: those that are enforced there; the others would be ignored."""
     if item is None:
         return Limits()
     table = file.table(item, "limits", ("time", "cost", "turns"))
@@ -330,6 +347,10 @@ def limits(file: File, item: Item | None) -> Limits:
         values["cost"] = _positive(file, table["cost"], "cost", "write US dollars, such as 0.5")
     if "turns" in table:
         values["turns"] = file.whole(table["turns"], "turns", 1, 1_000_000)
+    for key, value in table.items():
+        if key not in known:
+            problem = f"{what} has no limit of {key}"
+            raise file.wrong(value, problem, f"known: {', '.join(known)}")
     return Limits(**values)
 
 

@@ -128,7 +128,6 @@ class GitEnd(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     """What is left of a run when it ends well."""
 
     commit: bool = True  # one commit on the branch that the run began from
-    pull_request: bool = False
 
 
 class Pipeline(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

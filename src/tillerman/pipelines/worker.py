@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import os
 import secrets
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -115,6 +116,15 @@ def git_of(run: str, spec: RunSpec, worktrees: Path) -> RunGit | None:
 
 
 def output_file(state: Path, run: str, path: str) -> Path:
-    folder = state / "pipelines" / "output" / run
+    folder = _output_folder(state, run)
     make_private(folder)
     return folder / f"{path.replace('/', '.')}.log"
+
+
+def remove_output(state: Path, run: str) -> None:
+    """Removes what the commands of a run wrote."""
+    shutil.rmtree(_output_folder(state, run), ignore_errors=True)
+
+
+def _output_folder(state: Path, run: str) -> Path:
+    return state / "pipelines" / "output" / run

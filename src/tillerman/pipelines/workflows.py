@@ -87,6 +87,8 @@ class Workflows:
                 except Exception as error:  # a parent must not wait for ever
                     text = plain(f"{type(error).__name__}: {error}")
                     result = StepResult(ok=False, error=text)
+                    if not spec.parent and not self.worker.stopping:
+                        await blocking(store.set_run, spec.run, "failed", error=text)
                 if group:
                     await blocking(store.end_group, spec.run, spec.path, result)
                 if spec.parent:

@@ -80,6 +80,7 @@ def test_run_shows_each_step_and_ends_with_a_commit(desk: Desk) -> None:
     assert shown["inputs"] == {"word": "moin"}
     assert "+moin" in call(desk, "show", "last", "check")
     assert call(desk, "logs", run, "check") == "said moin\n"
+    assert "has no step 'chekc'" in call(desk, "logs", run, "chekc", code=2)
     call(desk, "delete", run)
     assert json.loads(call(desk, "list", "--json")) == []
 

@@ -151,6 +151,11 @@ async def _logs(options: Namespace) -> int:
     async with controlled() as engine:
         run = engine.look(options.run)
         if options.step:
+            if all(row.path != options.step for row in engine.store.steps(run.id)):
+                raise UsageError(
+                    f"{run.id} has no step {options.step!r}",
+                    hint=f"`tillerman pipeline show {run.id}` lists those that have started",
+                )
             emit(clean(engine.output(run.id, options.step)).rstrip("\n"))
             return 0
         view = run_view(engine.store, run.id, options)
@@ -226,5 +231,5 @@ async def _delete(options: Namespace) -> int:
     async with controlled() as engine:
         runs = [engine.look(run).id for run in options.runs]
         await engine.forget(runs)
-    emit(*(f"deleted {run}" for run in runs))
+    emit(*(f"deleted {run}" for run in dict.fromkeys(runs)))
     return 0

@@ -65,10 +65,12 @@ def document(store: RunStore, run: Run) -> dict[str, Any]:
 def step_line(row: StepRow) -> str:
     """One step for people."""
     took = (row.ended_at or time.time()) - row.started_at
+    shown = f"{took:.1f} s" if took > 0 else ""  # one that was skipped or kept took none
     cost = f"${row.cost:.4f}" if row.cost else ""
-    more = row.error or row.last_line
+    more = ": ".join(filter(None, (row.error, row.last_line if row.kind == "run" else "")))
+    more = more or row.last_line
     who = row.agent or row.kind
-    parts = [_SIGNS[row.status], row.path, row.status, who, f"{took:.1f} s", cost, more]
+    parts = [_SIGNS[row.status], row.path, row.status, who, shown, cost, more]
     return "  ".join(" ".join(clean(part).split()) for part in parts if part)
 
 
