@@ -29,7 +29,8 @@ def input_values(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, Valu
                 raise UsageError(f"input {name}: {problem}", hint=_hint(one))
             values[name] = _value(one, given[name])
         elif one.required:
-            hint = one.description.strip() or f"give a value for {name}"
+            what = f": {one.description.strip()}" if one.description.strip() else ""
+            hint = f"--input {name}=VALUE{what}"
             raise UsageError(f"the input {name!r} is missing", hint=hint)
         else:
             values[name] = default_value(one)

@@ -106,7 +106,9 @@ class Library:
     def _by_name(self, name: str) -> Definition:
         file = self._all().get(name)
         if file is None:
-            hint = suggestion(name, self.names(), "`tillerman init` writes the first ones")
+            known = self.names()
+            otherwise = "" if known else "`tillerman init` writes the first ones"
+            hint = suggestion(name, known, otherwise)
             raise UsageError(f"there is no pipeline {name!r}", hint=hint)
         if file.data is None:
             raise ConfigError(f"{file.path}: {file.problem}", hint=file.hint)

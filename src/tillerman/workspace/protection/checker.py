@@ -380,14 +380,15 @@ class Checker:
         return None
 
     def _is_still_empty(self, path: str, before: State, after: State, *, last: bool) -> bool:
-        """Returns whether it is new and empty, which is allowed for a short time: a mount point of
-        a sandbox, or a `commondir` that git has created and not yet written."""
-        expected = path in MOUNT_POINTS or is_worktree_link(path, after, b"")
+        """Returns whether it is new and empty: a `commondir` that git has not yet written and that
+        it refuses so, or, for a short time, a mount point of a sandbox."""
+        begun = is_worktree_link(path, after, b"")
+        expected = begun or path in MOUNT_POINTS
         if path in before.nodes or not expected or not self.restorer.is_empty(path):
             self._empty.pop(path, None)
             return False
         since = self._empty.setdefault(path, time.monotonic())
-        return not last and time.monotonic() < since + GRACE
+        return not last and (begun or time.monotonic() < since + GRACE)
 
     def _is_mounted(self, path: str) -> bool:
         return any(is_inside(path, top) for top in self.mounted)
