@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tests.core.permission.differential import stubs, tree
 from tests.core.permission.differential.facts import Exec, Facts
-from tests.core.permission.differential.reading import Reading, reading
+from tests.core.permission.differential.reading import STANDARD, Reading, reading
 from tillerman.core.events import PermissionRequested
 from tillerman.core.permission import DecisionContext, Policy, Rule, actions, policy
 from tillerman.core.permission.action import PolicyAction
@@ -282,7 +282,7 @@ def _beyond(preset: str, programs: frozenset[str], facts: Facts) -> Iterator[tup
         if one.program in TRANSPARENT or _is_inside(one):
             continue
         if one.program == "npm" and one.argv[1:] == ("test",) and preset == "ask":
-            if posixpath.dirname(one.path) != stubs.FOLDER:
+            if posixpath.dirname(one.path) not in {stubs.FOLDER, *STANDARD}:  # `env -i`: no PATH
                 yield "another npm ran", one.path, one.path
             elif not (one.cwd + "/").startswith(tree.WORKSPACE + "/"):
                 yield "npm test ran elsewhere", one.cwd, one.cwd

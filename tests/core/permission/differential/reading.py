@@ -57,7 +57,7 @@ class Reading(NamedTuple):
     def names_below(self, path: str) -> bool:
         """Names whose parent is this written path."""
         return any(
-            form.startswith(f"{path}/")
+            form.startswith(f"{path}/") or _is_above(path, form)
             for access in self.accesses
             if access.kind != "read"
             for directory in access.directories
@@ -167,6 +167,15 @@ def _matches(access: Access, whole: str, path: str) -> bool:
     while not access.redirection and (head := posixpath.dirname(head)) != "/":
         if _regex(whole).fullmatch(head):
             return _below(access, path[len(head) + 1 :])
+    return False
+
+
+def _is_above(path: str, form: str) -> bool:
+    """Whether the path may be a parent of what a form with signs names."""
+    head = form if _SIGNS.search(form) else "/"
+    while (head := posixpath.dirname(head)) != "/":
+        if _regex(head).fullmatch(path):
+            return True
     return False
 
 

@@ -21,6 +21,7 @@ while [ $# -gt 0 ]; do
     --) shift; break;;
     -[ugpChrtTUR]) shift; [ $# -gt 0 ] && shift;;
     -D) cd "$2" || exit 1; shift 2;;
+    -D*) cd "${1#-D}" || exit 1; shift;;
     --user|--group|--prompt|--host) shift; [ $# -gt 0 ] && shift;;
     -*) shift;;
     *=*) export "$1"; shift;;

@@ -55,6 +55,10 @@ EXPLAINED = (
         r"<<-?[ \t]*['\"\\]*\w+[^\n]*[ \t]\w+=",
     ),
     Difference("a process substitution behind a word begins another for it", r"NAME[<>]\("),
+    Difference(
+        "a parameter behind another in the name of a file is a command for it",
+        r"[<>]\s*[^\s;&|]*\$NAME",
+    ),
     Difference("a ! at the beginning of a word is a reserved word for it", r"!['\"]"),
     Difference("a sum with a ; in it is a substitution for it", r"\$\(\([^\n]*;[^\n]*\)\)"),
 )

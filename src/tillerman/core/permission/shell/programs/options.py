@@ -39,6 +39,7 @@ class Parsed:
         self.marks: set[str] = set()
         self.unknown: list[str] = []  # options that are not in the grammar
         self.open = False  # a word known only at run time is among the options
+        self.unsure = False  # part of an option's name is only known at run time
         self.rest = 0  # index of the first word after the options; posix only
         self.plain = False  # `--` was seen
 
@@ -123,7 +124,7 @@ def read_option(
         option = options.get(f"-{word[place]}")
         if option is None:  # it may stand for other options, or have no value
             if word[place] in SIGNS:
-                parsed.open = True
+                parsed.open = parsed.unsure = True
             elif word not in parsed.unknown[-1:]:
                 parsed.unknown.append(word)
             continue
@@ -171,7 +172,7 @@ def _perhaps(name: str, options: Mapping[str, ProgramOption], parsed: Parsed) ->
     """Part of the name is only known at run time: it may be any option that fits."""
     known = [re.escape(part) for part in _SIGN.split(name)]
     fits = re.compile(".*".join(known))
-    parsed.open = True
+    parsed.open = parsed.unsure = True
     for full, option in options.items():
         if fits.match(full):
             parsed.marks.update(option.marks)

@@ -113,8 +113,11 @@ def _unpacks(draft: InvocationDraft, folder: str = "") -> None:
 
 
 def _dashed(words: Sequence[str]) -> list[str]:
-    if not words or words[0].startswith("-") or not words[0].isascii():
+    odd = bool(words) and not words[0].isascii() and not is_open(words[0])
+    if not words or words[0].startswith("-") or odd:
         return list(words)
+    if is_open(words[0]):
+        return [f"-{words[0]}", *words[1:]]
     options = grammar(_TAR)
     rest = list(words[1:])
     found: list[str] = []

@@ -49,6 +49,9 @@ def _sed(draft: InvocationDraft) -> None:
             for command, path in SED_FILES.findall(script):
                 draft.access(path.strip(), "write" if command in "wW" else "read")
     backup = parsed.value("--in-place")
+    if backup is None and parsed.unsure:
+        backup = ""  # perhaps
+        draft.at_least("writes")
     if backup is None:
         return
     for path in [one.path for one in draft.accesses if one.kind == "read"]:
