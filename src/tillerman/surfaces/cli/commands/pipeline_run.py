@@ -69,11 +69,15 @@ async def _run(options: Namespace) -> int:
     need_extra()
     from tillerman.config import load
     from tillerman.pipelines.library import Library
+    from tillerman.pipelines.run_git import notes_on
     from tillerman.pipelines.run_request import new_id, new_run
 
     cwd = Path.cwd()
     pipeline = Library(load(cwd), cwd).load(options.pipeline)
     spec = new_run(pipeline, inputs(options.input), cwd)
+    if spec.repository and pipeline.workspace == "worktree":
+        for note in notes_on(Path(spec.repository)):
+            warn(f"each step works in a worktree: {note}")
     return await _started(options, new_id(pipeline.name), spec)
 
 
