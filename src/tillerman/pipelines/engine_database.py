@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from tillerman.core.errors import ConfigError
+from tillerman.core.errors import ConfigError, TillermanError
 from tillerman.paths import Paths, make_private
 
 VARIABLE = "TILLERMAN_DATABASE_URL"
@@ -34,6 +35,19 @@ def database_url(environment: Mapping[str, str] = os.environ) -> str | None:
             hint="postgresql://USER:PASSWORD@HOST:PORT/DATABASE; unset it to use SQLite",
         )
     return url.set(drivername=_DRIVER).render_as_string(hide_password=False)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Says what is wrong with the database, such as a full disk or a server that is not there."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        why = (str(error.orig or error).strip().splitlines() or ["no reason"])[0]
+        raise TillermanError(
+            f"the database of the runs cannot be used: {why}",
+            hint=f"check the space and the rights of tillerman's state folder, or {VARIABLE}",
+        ) from None
 
 
 def folder(paths: Paths) -> Path:

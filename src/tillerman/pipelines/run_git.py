@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tillerman.core.errors import UsageError
 from tillerman.paths import make_private
 from tillerman.workspace.git.git import Deadline, GitFailed, git, work_tree
-from tillerman.workspace.git.worktree import repository_label, tamed_filters
+from tillerman.workspace.git.worktree import missing_notes, repository_label, tamed_filters
 
 STEP_TRAILER = "Tillerman-Step"
 RUN_TRAILER = "Tillerman-Run"
@@ -48,12 +48,25 @@ def find_place(folder: Path) -> Place | None:
             f"{tree.top} has no commit yet, so the worktrees of a run would be empty",
             hint="commit first, or set `workspace: shared` in the pipeline",
         ) from None
+    if git(tree.top, "for-each-ref", "refs/heads/tillerman", deadline=deadline).split()[2:3] == [
+        b"refs/heads/tillerman"
+    ]:
+        raise UsageError(
+            f"{tree.top} has a branch `tillerman`, so git cannot create `tillerman/RUN/STEP`",
+            hint="rename it: `git branch -m tillerman NAME`",
+        )
     try:
         words = ("symbolic-ref", "--quiet", "--short", "HEAD")
         branch = _text(git(tree.top, *words, deadline=deadline))
     except GitFailed:
         branch = ""
     return Place(str(tree.top), commit, branch)
+
+
+def notes_on(top: Path) -> list[str]:
+    """Says what of the repository the worktrees of a run do not have."""
+    deadline = Deadline(_SECONDS)
+    return missing_notes(top, deadline, tamed_filters(top, deadline))
 
 
 def branch_of(run: str, path: str) -> str:

@@ -154,3 +154,35 @@ def test_kill_pause_retry_and_fork(desk: Desk) -> None:
     out, _ = forking.communicate(timeout=WITHIN)
     assert forking.returncode == 0, out
     assert desk.git("show", f"tillerman/{third}/RESULT:b.txt") == "other"
+
+
+def test_files_that_steps_will_not_see_are_named(desk: Desk) -> None:
+    running = start(desk, "run", "short")
+    _, errors = running.communicate(timeout=WITHIN)
+    assert "worktree" not in errors
+    (desk.project / "README").write_text("changed\n")
+    running = start(desk, "run", "short")
+    _, errors = running.communicate(timeout=WITHIN)
+    assert "each step works in a worktree: 1 uncommitted file" in errors
+
+
+def test_a_branch_in_the_way_of_the_branches_of_steps_is_an_error_before_the_start(
+    desk: Desk,
+) -> None:
+    desk.git("branch", "tillerman")
+    assert "git branch -m tillerman NAME" in call(desk, "run", "short", code=2)
+    desk.git("branch", "-m", "tillerman", "tillerman-old")
+    call(desk, "run", "short")
+
+
+def test_a_conflict_says_how_it_is_answered(desk: Desk) -> None:
+    (desk.home / "pipelines" / "conflict.yaml").write_text(
+        "steps:\n  - id: both\n    parallel:\n"
+        "      - {id: a, run: echo a > same}\n      - {id: b, run: echo b > same}\n"
+    )
+    running = start(desk, "run", "conflict")
+    run = wait_for_gate(desk)
+    assert f"approve {run} both/MERGE --commit REVISION" in call(desk, "show", run)
+    call(desk, "reject", run)
+    assert running.wait(WITHIN) == 4
+    running.communicate()

@@ -71,7 +71,7 @@ def _create(folder: Path, under: Path, name: str, start: str | None) -> Worktree
     make_private(path.parent)
     try:
         config = tamed_filters(tree.top, deadline)
-        notes = tuple(_notes(tree.top, deadline, config))
+        notes = tuple(missing_notes(tree.top, deadline, config))
         words = ("worktree", "add", "--quiet", "-b", branch, str(path), base)
         git(tree.top, *words, deadline=deadline, config=config, helpers=True)
     except GitFailed as error:
@@ -133,7 +133,8 @@ def tamed_filters(top: Path, deadline: Deadline) -> dict[str, str]:
     return tamed | {f"{key.rpartition('.')[0]}.required": "false" for key in theirs}
 
 
-def _notes(top: Path, deadline: Deadline, config: dict[str, str]) -> list[str]:
+def missing_notes(top: Path, deadline: Deadline, config: dict[str, str]) -> list[str]:
+    """Says what a new worktree of this repository will not have."""
     words = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
     changed = git(top, *words, deadline=deadline, config=config).count(b"\0")
     notes = []

@@ -33,13 +33,15 @@ async def controlled() -> AsyncIterator[Engine]:
     need_extra()
     from tillerman.config import find_paths
     from tillerman.pipelines.engine import Engine
+    from tillerman.pipelines.engine_database import explained
 
     engine = Engine(find_paths())
-    try:
-        await engine.open()
-        yield engine
-    finally:
-        await engine.close()
+    with explained():
+        try:
+            await engine.open()
+            yield engine
+        finally:
+            await engine.close()
 
 
 def list_runs(options: Namespace) -> int:

@@ -72,11 +72,15 @@ async def _run(options: Namespace) -> int:
     need_extra()
     from tillerman.config import load
     from tillerman.pipelines.library import Library
+    from tillerman.pipelines.run_git import notes_on
     from tillerman.pipelines.run_request import new_id, new_run
 
     cwd = Path.cwd()
     pipeline = Library(load(cwd), cwd).load(options.pipeline)
     spec = new_run(pipeline, inputs(options.input), cwd)
+    if spec.repository and pipeline.workspace == "worktree":
+        for note in notes_on(Path(spec.repository)):
+            warn(f"each step works in a worktree: {note}")
     return await _started(options, new_id(pipeline.name), spec)
 
 
@@ -129,36 +133,46 @@ async def _resume(options: Namespace) -> int:
 @asynccontextmanager
 async def _owner(options: Namespace, folder: Path) -> AsyncIterator[Engine]:
     from tillerman.pipelines.engine import Engine
+    from tillerman.pipelines.engine_database import explained
 
     harness: Harness
-    async with open_harness.harness(options, folder) as harness:
-        engine = Engine(harness.paths)
-        try:
-            await engine.open(harness)
-            yield engine
-        finally:
-            await engine.close()
+    with explained():
+        async with open_harness.harness(options, folder) as harness:
+            engine = Engine(harness.paths)
+            try:
+                await engine.open(harness)
+                yield engine
+            finally:
+                await engine.close()
 
 
 async def _watched(engine: Engine, run: str, options: Namespace) -> int:
     """Shows the run until it ends; takes it over if the process that runs it dies."""
-    from tillerman.surfaces.cli.views.run_view import run_view
+    from tillerman.surfaces.cli.views.gate_prompt import GatePrompt
+    from tillerman.surfaces.cli.views.run_view import TableView, run_view
 
     work = asyncio.ensure_future(_to_the_end(engine, run))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, work.cancel)
     view = run_view(engine.store, run, options)
+    prompt = GatePrompt(engine, run, view) if isinstance(view, TableView) else None
     try:
         while not work.done():
             view.update()
+            if prompt:
+                await prompt.look()
             await asyncio.wait([work], timeout=_LOOK)
         ended = await work
     except asyncio.CancelledError:
         with suppress(Exception):
+            if prompt:
+                prompt.close()
             view.close()
         warn(f"{run} was interrupted", f"`tillerman pipeline resume {run}` goes on with it")
         return CANCELLED
+    if prompt:
+        prompt.close()
     view.close()
     return _exit_code(engine, ended, options)
 

@@ -36,7 +36,7 @@ def run_view(store: RunStore, run: str, options: Namespace) -> RunView:
     if options.json:
         return _JsonView(store, run)
     if is_terminal(sys.stdout):
-        return _TableView(store, run)
+        return TableView(store, run)
     return _LineView(store, run)
 
 
@@ -149,20 +149,33 @@ class _LineView:
         self.update()
 
 
-class _TableView:
+class TableView:
     def __init__(self, store: RunStore, run: str) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
         self._store = store
         self._run = run
         self._spec = store.spec(run)
-        self._live = Live(console=Console(), auto_refresh=False, transient=False)
+        self.resume()
+
+    def resume(self) -> None:
+        """Draws the table, below what is on the screen."""
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live: Live | None = Live(console=Console(), auto_refresh=False, transient=False)
         self._live.start()
+
+    def pause(self) -> None:
+        """Leaves the table as it is, so that lines can be written below it."""
+        self.update()
+        if self._live:
+            self._live.stop()
+        self._live = None
 
     def update(self) -> None:
         from rich.text import Text
 
+        if self._live is None:
+            return
         rows = self._store.steps(self._run)
         lines = [step_line(row) for row in rows]
         lines += [f"{_SIGNS['pending']}  {id}" for id in pending(self._spec, rows)]
@@ -172,8 +185,7 @@ class _TableView:
         self._live.update(text, refresh=True)
 
     def close(self) -> None:
-        self.update()
-        self._live.stop()
+        self.pause()
         for line in self._store.log_lines(self._run):
             emit(f"  {clean(line.path or self._run)}: {clean(line.text)}")
 
@@ -183,9 +195,10 @@ def gate_lines(run: str, gate: Gate) -> list[str]:
     lines = [f"waits for a person at {gate.path}: {clean(gate.message)}".rstrip(": ")]
     if gate.choices:
         lines.append(f"  attempts: {', '.join(gate.choices)}; answer with --choice")
+    more = " --commit REVISION" if gate.path.endswith("MERGE") else ""
     return [
         *lines,
         f"  tillerman pipeline show {run} {gate.path}",
-        f"  tillerman pipeline approve {run} {gate.path}",
+        f"  tillerman pipeline approve {run} {gate.path}" + more,
         f"  tillerman pipeline reject {run} {gate.path} --note WHY",
     ]
