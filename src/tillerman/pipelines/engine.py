@@ -1,4 +1,4 @@
-"""The durable engine, as the rest of the program sees it: DBOS behind eight calls.
+"""The durable engine (DBOS), behind the interface that the rest of the program uses.
 
 A process that opens it with a harness can run runs, one lease each. A process that opens it without
 one can start, answer, control and look.

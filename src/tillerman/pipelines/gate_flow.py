@@ -7,7 +7,7 @@ from dbos import DBOS
 
 from tillerman.pipelines.flow_specs import GateSpec
 from tillerman.pipelines.run_state import Answer, Gate, StepResult
-from tillerman.pipelines.workflows import ANSWER, FIRST_NET, LAST_NET, Workflows
+from tillerman.pipelines.workflows import ANSWER, FIRST_POLL, LONGEST_POLL, Workflows
 
 
 async def gate(flows: Workflows, spec: GateSpec) -> StepResult:
@@ -30,12 +30,12 @@ async def gate(flows: Workflows, spec: GateSpec) -> StepResult:
         await blocking(store.leave_gate, spec.run, spec.path, result)
 
     await flows.step("open", open_gate)
-    net = FIRST_NET
+    poll = FIRST_POLL
     while True:
-        told = await DBOS.recv_async(ANSWER, timeout_seconds=net)
+        told = await DBOS.recv_async(ANSWER, timeout_seconds=poll)
         if told is None:
             told = await flows.step("look", look)
-            net = min(net * 2, LAST_NET)
+            poll = min(poll * 2, LONGEST_POLL)
         if told is not None:
             break
     result = _result(spec, msgspec.convert(told, Answer))

@@ -1,4 +1,4 @@
-"""What is left of a run when it ends: its status, one clean commit, and no worktree."""
+"""Ends a run: sets its status, leaves one commit, removes its worktrees."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Read model of runs: the state of each run, step and gate, and the results of finished steps.
+"""Stores runs, their steps, gates, log and worktree slots; a step's result marks it as finished.
 
-The engine records how far a workflow is; this records what a person wants to know, and the marker
-that a step is finished: the row with its result, written before the engine hears of it.
+The engine stores how far a workflow is. The result of a step is stored here first, then the engine
+continues.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ T = TypeVar("T")
 Recorded = dict[str, Any]  # what the engine stores: JSON
 VERSION = "pipe-1"  # raised when the order of recorded calls changes, not with each release
 BOX, ANSWER = "box", "answer"  # topics of messages
-FIRST_NET, LAST_NET = 20.0, 3600.0  # seconds until a waiting parent asks for its children
+FIRST_POLL, LONGEST_POLL = 20.0, 3600.0  # seconds until a waiting parent asks for its children
 LEAF, GATE = "leaf/1", "gate/1"
 _NAMES: dict[type, str] = {
     GraphSpec: "graph/1",
@@ -124,7 +124,7 @@ class Mailbox:
         self._flows = flows
         self._spec = spec
         self._open: set[str] = set()
-        self._net = FIRST_NET
+        self._poll = FIRST_POLL
 
     def __len__(self) -> int:
         return len(self._open)
@@ -136,9 +136,9 @@ class Mailbox:
     async def receive(self) -> tuple[str, StepResult]:
         """Waits for the next child that ends; returns its path and result."""
         while True:
-            message = await DBOS.recv_async(BOX, timeout_seconds=self._net)
+            message = await DBOS.recv_async(BOX, timeout_seconds=self._poll)
             if message is None:
-                self._net = min(self._net * 2, LAST_NET)
+                self._poll = min(self._poll * 2, LONGEST_POLL)
                 for path in await self._flows.step("dead", self._dead):
                     self._open.discard(path)
                     return path, StepResult(ok=False, error="its workflow ended with an error")

@@ -1,4 +1,7 @@
-"""Hands a session over to the next agent, with a summary of its history."""
+"""Continues a turn whose agent stopped: retries, switches to the next agent, or restarts it.
+
+The next agent and a restarted one get a summary of the history that was lost.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class WarmAgents:
         self._age = age
         self._memory = memory
         self._slots: list[_Slot] = []  # the last used one is the last
-        self._tending: asyncio.Task[None] | None = None
+        self._maintaining: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
     @property
@@ -78,8 +78,8 @@ class WarmAgents:
         self._slots = [one for one in self._slots if one is not slot] + [slot]
         for old in self._slots[: -self._most]:
             self._forget(old)
-        if self._tending is None or self._tending.done():
-            self._tending = asyncio.create_task(self._tend())
+        if self._maintaining is None or self._maintaining.done():
+            self._maintaining = asyncio.create_task(self._maintain())
 
     async def take(self, plan: LaunchPlan) -> Prestart | None:
         """The warm agent of exactly these settings; it belongs to the caller."""
@@ -97,9 +97,9 @@ class WarmAgents:
         return None
 
     async def close(self) -> None:
-        if self._tending:
-            self._tending.cancel()
-            await asyncio.wait([self._tending])
+        if self._maintaining:
+            self._maintaining.cancel()
+            await asyncio.wait([self._maintaining])
         for slot in list(self._slots):
             self._forget(slot)
         if self._ending:
@@ -108,7 +108,7 @@ class WarmAgents:
     def _find(self, plan: LaunchPlan) -> _Slot | None:
         return next((slot for slot in self._slots if same_settings(slot.plan, plan)), None)
 
-    async def _tend(self) -> None:
+    async def _maintain(self) -> None:
         while self._slots:
             await asyncio.sleep(self._check_every)
             for slot in list(self._slots):

@@ -1,4 +1,4 @@
-"""A prompt of the editor on its way: which turn it became, and how that ended."""
+"""A prompt that the editor sent: finds its turn in the log, and waits for the end of the turn."""
 
 from __future__ import annotations
 

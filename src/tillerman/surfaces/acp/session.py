@@ -76,9 +76,9 @@ class EditorSession:
         """The same session for an editor that opens it again: told anew, prompts go on."""
         last = self._harness.sessions.log.last_seq(row.id)
         self._handle.options |= options
-        heir = EditorSession(self._context, row, self._handle, since=last)
-        heir._prompts = self._prompts
-        return heir
+        reopened = EditorSession(self._context, row, self._handle, since=last)
+        reopened._prompts = self._prompts
+        return reopened
 
     @property
     def row(self) -> SessionRow:

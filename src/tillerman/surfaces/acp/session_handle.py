@@ -1,4 +1,4 @@
-"""A session, whoever runs it: found, resumed here, followed elsewhere, restarted, handed over."""
+"""Opens the session of an editor: runs its agent here, or follows the process that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sign of an agent: two letters in a tinted tile."""
+"""The badge of an agent: two letters on a tinted background."""
 
 from __future__ import annotations
 
