@@ -1,1 +1,1 @@
-"""Durable pipelines: steps by agents, commands and people, run by one machine or by many."""
+"""Durable pipelines: steps by agents, commands and people, described by a file."""
