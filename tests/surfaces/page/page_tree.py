@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from html.parser import HTMLParser
 
-from tillerman.surfaces.page.patches import Add, Delete, Frame, Put
+from tillerman.surfaces.page.patches import Add, Delete, PagePatch, Put
 
 VOID = frozenset({"br", "hr", "input", "img", "meta", "link"})
 
@@ -83,7 +83,7 @@ class Page:
     def html(self) -> str:
         return self.root.html()
 
-    def apply(self, frame: Frame) -> bool:
+    def apply(self, frame: PagePatch) -> bool:
         applied = [self._apply(op) for op in frame.ops]
         return all(applied)
 

@@ -16,8 +16,8 @@ from tillerman.surfaces.page.conversation import PageConversation
 from tillerman.surfaces.page.document import turns_html
 from tillerman.surfaces.page.html_text import web_host
 from tillerman.surfaces.page.markdown_html import markdown_html
-from tillerman.surfaces.page.rail_html import RailEntry, rail_html
 from tillerman.surfaces.page.request_html import PolicyReading, ShownRequest, dock_html
+from tillerman.surfaces.page.session_list_html import RailEntry, rail_html
 
 ELEMENTS = frozenset(
     """article a b bdi blockquote br button code dd del details div dl dt em fieldset footer form h1

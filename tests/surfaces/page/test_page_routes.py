@@ -13,7 +13,7 @@ from tests.surfaces.conftest import wait_until
 from tests.surfaces.page.browser import Browser, with_id
 from tests.surfaces.page.page_tree import Page
 from tests.surfaces.server.service_desk import Desk
-from tillerman.surfaces.page.patches import Frame
+from tillerman.surfaces.page.patches import PagePatch
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -123,9 +123,9 @@ def test_frames_lead_to_the_page_as_it_is_opened_later(browser: Browser) -> None
     page = Page()
     with browser.frames(f"/s/{session}/stream?since=0&first=0") as frames:
         for raw in frames:
-            frame = msgspec.convert(raw, Frame)
+            frame = msgspec.convert(raw, PagePatch)
             inside = [op for op in frame.ops if op.id.startswith(("t-", "b-", "f-"))]
-            assert page.apply(Frame(frame.seq, inside))
+            assert page.apply(PagePatch(frame.seq, inside))
             if "Done" in page.root.text:
                 break
     opened = with_id(browser.page(f"/s/{session}"), "turns")

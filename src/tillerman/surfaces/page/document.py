@@ -17,9 +17,9 @@ from tillerman.surfaces.page.conversation import PageConversation, turn_id
 from tillerman.surfaces.page.diff_html import diff_html
 from tillerman.surfaces.page.html_text import escaped, icon
 from tillerman.surfaces.page.patches import TURNS
-from tillerman.surfaces.page.rail_html import RailEntry, rail_html
 from tillerman.surfaces.page.request_html import ShownRequest, dock_html
-from tillerman.surfaces.page.side_html import SideView, side_html
+from tillerman.surfaces.page.session_list_html import RailEntry, rail_html
+from tillerman.surfaces.page.side_panel_html import SideView, side_html
 
 FIRST_BLOCKS, FIRST_LENGTH = 200, 200_000  # of a session that is opened; earlier ones on request
 CONTENT_SECURITY_POLICY = (
@@ -33,7 +33,7 @@ _THEME = (
 
 
 @dataclass(frozen=True)
-class PageFrame:
+class PageLayout:
     """What every view has: who is there, and the list of sessions."""
 
     host: str
@@ -83,7 +83,7 @@ def first_turn(conversation: PageConversation, before: int | None = None) -> int
     return first
 
 
-def session_page(frame: PageFrame, view: SessionView, side: SideView) -> str:
+def session_page(frame: PageLayout, view: SessionView, side: SideView) -> str:
     body = (
         f"{_rail(frame, view.id)}"
         f'<main id="main" class="main">{_header(frame, view)}{_NET}'
@@ -105,7 +105,7 @@ def session_page(frame: PageFrame, view: SessionView, side: SideView) -> str:
     return _document(frame, view.title, data, body)
 
 
-def new_session_page(frame: PageFrame, composer: ComposerView, agents: Sequence[str]) -> str:
+def new_session_page(frame: PageLayout, composer: ComposerView, agents: Sequence[str]) -> str:
     body = (
         f"{_rail(frame, None)}"
         '<main id="main" class="main"><section class="empty" aria-labelledby="empty-h">'
@@ -119,7 +119,7 @@ def new_session_page(frame: PageFrame, composer: ComposerView, agents: Sequence[
     return _document(frame, "New session", data, body)
 
 
-def sign_in_page(frame: PageFrame, problem: str = "") -> str:
+def sign_in_page(frame: PageLayout, problem: str = "") -> str:
     note = escaped(problem) or "After three wrong codes, each further one takes longer."
     body = (
         '<main id="signin" class="signin" aria-labelledby="signin-h"><div class="signin-card">'
@@ -141,7 +141,7 @@ def sign_in_page(frame: PageFrame, problem: str = "") -> str:
     return _document(frame, "Sign in", 'data-view="signin" data-screen="chat"', body)
 
 
-def search_page(frame: PageFrame, words: str, rows: Sequence[tuple[str, str, str, str]]) -> str:
+def search_page(frame: PageLayout, words: str, rows: Sequence[tuple[str, str, str, str]]) -> str:
     """Sessions in which the words were found: id, title, agent, and the text around them."""
     found = "".join(
         f'<li><a href="/s/{id}">{tile(agent)}<span class="t">{escaped(title)}</span>'
@@ -170,7 +170,7 @@ def _snippet(text: str) -> str:
     )
 
 
-def changes_page(frame: PageFrame, view: SessionView, side: SideView, diffs: str) -> str:
+def changes_page(frame: PageLayout, view: SessionView, side: SideView, diffs: str) -> str:
     """All changes of a session, for review."""
     body = (
         f"{_rail(frame, view.id)}"
@@ -233,7 +233,7 @@ _NET = (
 )
 
 
-def _document(frame: PageFrame, title: str, data: str, body: str) -> str:
+def _document(frame: PageLayout, title: str, data: str, body: str) -> str:
     count = f"({frame.waiting}) " if frame.waiting else ""
     version = escaped(frame.version)
     return (
@@ -251,7 +251,7 @@ def _document(frame: PageFrame, title: str, data: str, body: str) -> str:
     )
 
 
-def _rail(frame: PageFrame, current: str | None) -> str:
+def _rail(frame: PageLayout, current: str | None) -> str:
     return (
         '<nav id="rail" class="rail" aria-label="Sessions"><header class="rail-head">'
         '<a class="brand" href="/"><svg class="mark" aria-hidden="true"><use href="#i-mark"/></svg>'
@@ -268,7 +268,7 @@ def _rail(frame: PageFrame, current: str | None) -> str:
     )
 
 
-def _header(frame: PageFrame, view: SessionView) -> str:
+def _header(frame: PageLayout, view: SessionView) -> str:
     waiting = f", {frame.waiting} need you" if frame.waiting else ""
     return (
         '<header class="bar"><a class="icon-btn back" href="?screen=sessions" '
@@ -315,7 +315,7 @@ def earlier_html(first: int, left: int) -> str:
     )
 
 
-def _tabs(frame: PageFrame, session: str | None) -> str:
+def _tabs(frame: PageLayout, session: str | None) -> str:
     here = f"/s/{session}" if session else "/new"
     count = (
         f'<span class="count need">{frame.waiting}<span class="vh"> need you</span></span>'

@@ -33,7 +33,7 @@ class Delete(msgspec.Struct, frozen=True, tag="del", tag_field="op"):
 Operation = Put | Add | Delete
 
 
-class Frame(msgspec.Struct, frozen=True):
+class PagePatch(msgspec.Struct, frozen=True):
     seq: int
     ops: list[Operation]
 
@@ -42,12 +42,14 @@ TURNS = "turns"  # the element that the turns lie in
 _encoder = msgspec.json.Encoder()
 
 
-def conversation_frame(conversation: PageConversation, since: int, first_turn: int = 0) -> Frame:
+def conversation_frame(
+    conversation: PageConversation, since: int, first_turn: int = 0
+) -> PagePatch:
     """All changes after an entry, for a page that shows the turns from `first_turn` on."""
-    return Frame(conversation.seq, list(_operations(conversation, since, first_turn)))
+    return PagePatch(conversation.seq, list(_operations(conversation, since, first_turn)))
 
 
-def encoded(frame: Frame) -> bytes:
+def encoded(frame: PagePatch) -> bytes:
     return _encoder.encode(frame)
 
 

@@ -27,7 +27,7 @@ from tillerman.core.agent import File
 from tillerman.core.errors import TillermanError, UsageError
 from tillerman.core.events import Answer, QuestionAsked
 from tillerman.store.session_row import SessionRow
-from tillerman.surfaces.page import document, live, views
+from tillerman.surfaces.page import document, page_stream, views
 from tillerman.surfaces.page.agent_tile import agent_name, tile
 from tillerman.surfaces.page.document import CONTENT_SECURITY_POLICY, static_file
 from tillerman.surfaces.page.html_text import escaped
@@ -202,7 +202,7 @@ class _Page:
             side = await views.side(self._service, row, page.transcript)
             number = _turn(before.removeprefix("t-")) or None
             first = document.first_turn(page.conversation, number)
-            view = live.session_view(self._service, row, page, first)
+            view = page_stream.session_view(self._service, row, page, first)
             frame = views.frame(self._service, _csrf(request))
             if "changes" in request.query_params:
                 diffs = document.changes_html(page.transcript)
@@ -226,12 +226,12 @@ class _Page:
 
     async def stream(self, request: Request) -> Response:
         row = self._row(request)
-        follow = decoded_query(request, live.StreamPosition)
+        follow = decoded_query(request, page_stream.StreamPosition)
         csrf = _csrf(request)
 
         async def stream(send: Send) -> None:
             async with self._pages.viewed(row.id) as page:
-                async for data in live.frames(self._service, row, page, follow, csrf):
+                async for data in page_stream.frames(self._service, row, page, follow, csrf):
                     await send({"type": "http.response.body", "body": data, "more_body": True})
 
         return _EventStream(self._service, stream)

@@ -17,10 +17,10 @@ from tillerman.harness.harness import Harness
 from tillerman.sessions.permissions.project_rules import project_of
 from tillerman.store.session_row import OpenRequest, SessionRow
 from tillerman.surfaces.page.composer_html import ComposerView, SelectOption
-from tillerman.surfaces.page.document import PageFrame
-from tillerman.surfaces.page.rail_html import RailEntry
+from tillerman.surfaces.page.document import PageLayout
 from tillerman.surfaces.page.request_html import ShownRequest
-from tillerman.surfaces.page.side_html import BranchView, ProcessView, SideView
+from tillerman.surfaces.page.session_list_html import RailEntry
+from tillerman.surfaces.page.side_panel_html import BranchView, ProcessView, SideView
 from tillerman.surfaces.rendering import formatting, tables
 from tillerman.surfaces.server.service import Service
 from tillerman.workspace.branch.status import crumb
@@ -33,9 +33,9 @@ _STATIONS = {
 }  # fmt: skip
 
 
-def frame(service: Service, csrf: str) -> PageFrame:
+def frame(service: Service, csrf: str) -> PageLayout:
     catalog = service.harness.sessions.catalog
-    return PageFrame(
+    return PageLayout(
         host=socket.gethostname(),
         csrf=csrf,
         version=__version__,

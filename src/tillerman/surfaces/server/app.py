@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Router, WebSocketRoute
 from starlette.routing import Route as Path
 
 from tillerman.store.row_codec import encode
-from tillerman.surfaces.server import sign_in
+from tillerman.surfaces.server import browser_sign_in
 from tillerman.surfaces.server.dispatch import Dispatch, StreamEndpoint, allowed
 from tillerman.surfaces.server.error_responses import DESCRIBED, HttpError, error_response
 from tillerman.surfaces.server.guard import SIGN_IN, Guard, Receive, Scope, Send, respond
@@ -34,10 +34,10 @@ def application(service: Service, origins: OriginCheck, more: Sequence[BaseRoute
     routes.append(Path(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]))
 
     async def form(request: Request) -> Response:
-        return await sign_in.show_form(service, request)
+        return await browser_sign_in.show_form(service, request)
 
     async def trade(request: Request) -> Response:
-        return await sign_in.trade(service, guard.failures, request)
+        return await browser_sign_in.trade(service, guard.failures, request)
 
     routes += [Path(SIGN_IN, form, methods=["GET"]), Path(SIGN_IN, trade, methods=["POST"])]
     guard = Guard(

@@ -122,7 +122,7 @@ def _stop(options: Namespace) -> int:
 
 def _install(options: Namespace) -> int:
     from tillerman.surfaces.server.service_client import need_server
-    from tillerman.surfaces.server.user_service import install, planned
+    from tillerman.surfaces.server.service_install import install, planned
 
     need_server()
     plan = planned(sys.platform, Path.home(), os.environ)

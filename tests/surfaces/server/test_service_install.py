@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.core.errors import TillermanError, UsageError
-from tillerman.surfaces.server.user_service import ServicePlan, install, planned
+from tillerman.surfaces.server.service_install import ServicePlan, install, planned
 
 HARD = {
     "PATH": "/bin:/opt/with space/bin",

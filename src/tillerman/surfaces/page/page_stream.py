@@ -13,11 +13,11 @@ import msgspec
 from tillerman.store.session_row import SessionRow
 from tillerman.surfaces.page import views
 from tillerman.surfaces.page.document import SessionView, heading_html
-from tillerman.surfaces.page.patches import Frame, Put, conversation_frame, encoded
-from tillerman.surfaces.page.rail_html import rail_html
+from tillerman.surfaces.page.patches import PagePatch, Put, conversation_frame, encoded
 from tillerman.surfaces.page.request_html import dock_html
+from tillerman.surfaces.page.session_list_html import rail_html
 from tillerman.surfaces.page.session_pages import SessionPage
-from tillerman.surfaces.page.side_html import side_html
+from tillerman.surfaces.page.side_panel_html import side_html
 from tillerman.surfaces.server.service import Service
 
 PAUSE = 0.05  # seconds between two frames
@@ -73,7 +73,7 @@ async def frames(
                 ops += around.changed("side-in", "side", side)
             if ops or frame.seq != seq:
                 seq = frame.seq
-                yield b"id: %d\nevent: frame\ndata: %b\n\n" % (seq, encoded(Frame(seq, ops)))
+                yield b"id: %d\nevent: frame\ndata: %b\n\n" % (seq, encoded(PagePatch(seq, ops)))
                 await asyncio.sleep(PAUSE)
                 continue
             with suppress(TimeoutError):
