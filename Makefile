@@ -76,7 +76,7 @@ demo: $(READY) ## a whole turn with the embedded agent, then its replay
 	$(BIN)/tillerman demo
 
 lock: ## resolve the dependencies anew (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --extra fast --extra mcp --extra server --extra pipelines --extra cloud --generate-hashes --no-header \
+	uv pip compile --quiet --universal --python-version 3.11 --extra mcp --extra server --extra pipelines --extra cloud --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url -o requirements/dev.lock pyproject.toml requirements/dev.in
 	echo schemathesis | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url -o requirements/schemathesis.lock -

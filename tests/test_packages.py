@@ -104,7 +104,6 @@ def test_each_extra_adds_only_its_own_dependencies(built: Path) -> None:
     }  # fmt: skip
     assert extras == {
         "cloud": {"httpx2"},
-        "fast": {"uvloop"},
         "mcp": {"mcp"},
         "pipelines": {"dbos", "pyyaml"},
         "server": {"starlette", "uvicorn", "websockets", "segno", "python-multipart"},
