@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from argparse import Namespace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from tillerman.core.terminal_sanitizer import clean, json_safe
 from tillerman.pipelines.run_state import Gate, LogLine, Run, RunSpec, StepRow, kind_of
-from tillerman.pipelines.run_store import RunStore
 from tillerman.surfaces.cli.views.output import emit, is_terminal, write
+
+if TYPE_CHECKING:
+    from tillerman.pipelines.run_store import RunStore
 
 _SIGNS = {
     "running": "●",
